@@ -159,6 +159,14 @@ impl Answers {
         self.ends.push(self.hits.len());
     }
 
+    /// Like [`push`](Self::push), of hits that `append` appends in place.
+    #[cfg(feature = "gpu")]
+    pub(crate) fn push_by<T>(&mut self, append: impl FnOnce(&mut Vec<Hit>) -> T) -> T {
+        let returned = append(&mut self.hits);
+        self.ends.push(self.hits.len());
+        returned
+    }
+
     /// Adds the answers of another batch in their order.
     pub fn append(&mut self, others: &Self) {
         let before = self.hits.len();

@@ -11,6 +11,7 @@ use cudarc::driver::{CudaContext, DeviceRepr, DriverError, PinnedHostSlice, Vali
 
 use super::handle::Device;
 use super::wait::has_hung;
+use crate::base::prefetch::prefetch_line;
 
 /// Numbers in page-locked memory.
 ///
@@ -68,6 +69,12 @@ impl<T: Pod + DeviceRepr + ValidAsZeroBits> Pinned<T> {
         assert!(place < self.memory.len());
         // SAFETY: the place was checked, lives as long as `self`, and every bit pattern is valid.
         unsafe { (self.address as *const T).add(place).read_volatile() }
+    }
+
+    /// Prefetches the cache line of a place, if it exists.
+    #[inline]
+    pub(crate) fn prefetch(&self, place: usize) {
+        prefetch_line((self.address as *const T).wrapping_add(place));
     }
 
     /// Like [`read_now`](Self::read_now), and replaces a different number by `value`. A kernel must write each word

@@ -105,8 +105,8 @@ pub(crate) struct Batch {
     pub(crate) planned: Vec<Planned>,
     pub(crate) terms: Vec<TermEntry>,
     entries: Vec<BatchEntry>,
-    first: DriverShares,
-    second: DriverShares,
+    first: Box<DriverShares>,
+    second: Box<DriverShares>,
     tiled: Vec<TileEntry>,
     sampled: Vec<TileEntry>,
     later: Vec<u32>,
@@ -148,6 +148,14 @@ impl Batch {
         self.later.clear();
         (self.tiles, self.sampled_tiles, self.num_blocks) = (0, 0, 0);
         (self.result_words, self.candidates, self.num_answered) = (0, 0, 0);
+    }
+
+    /// Exchanges the memory that only planning and launch use. Batches that take turns thus use the same, which stays in
+    /// the processor's caches.
+    pub(crate) fn swap_scratch(&mut self, other: &mut Self) {
+        std::mem::swap(&mut self.entries, &mut other.entries);
+        std::mem::swap(&mut self.first, &mut other.first);
+        std::mem::swap(&mut self.second, &mut other.second);
     }
 
     /// Adds a request if it fits, and returns whether it did. An empty batch takes any request.

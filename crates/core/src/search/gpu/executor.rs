@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use cudarc::driver::DriverError;
 
-use super::batch::{AnswerSource, BatchCapacity};
+use super::batch::{AnswerSource, Batch, BatchCapacity, Planned};
 use super::lists::DeviceLists;
 use super::lone::LoneRunner;
 use super::plan::check;
@@ -50,6 +50,8 @@ const CHUNK_ROOM: BatchCapacity = BatchCapacity {
 };
 /// Distances from the planned request to those whose query, whose terms, and whose terms' planning data are prefetched.
 const AHEAD: [usize; 3] = [16, 10, 4];
+/// Distances from results that are read to the cache lines that are prefetched, in words.
+const RESULTS_AHEAD: [usize; 2] = [128, 136];
 /// Up to this number of requests, results are read as they arrive, else after all have arrived.
 const READ_AT_ONCE: usize = 64;
 
@@ -59,6 +61,8 @@ pub struct GpuExecutor {
     /// They wait for their kernels when they are dropped, so they must precede `lone`, which has the kernels and the index.
     slots: Vec<BatchSlot>,
     pub(crate) lone: LoneRunner,
+    /// The memory that all slots plan in.
+    scratch: Batch,
     next_slot: usize,
     slots_in_use: usize,
     flights: VecDeque<BatchInFlight>,
@@ -136,8 +140,8 @@ impl GpuExecutor {
             slot.map_err(|e| GpuError::of("allocating buffers for batches", &e))
         };
         let slots = (0..SLOTS).map(slot).collect::<Result<Vec<_>, _>>()?;
-        let (flights, spare) = (VecDeque::new(), Vec::new());
-        Ok(Self { slots, lone, next_slot: 0, slots_in_use: 0, flights, spare, postings_scored: 0 })
+        let (scratch, flights, spare) = (Batch::default(), VecDeque::new(), Vec::new());
+        Ok(Self { slots, lone, scratch, next_slot: 0, slots_in_use: 0, flights, spare, postings_scored: 0 })
     }
 
     /// Sizes and time of the index upload.
@@ -186,6 +190,7 @@ impl GpuExecutor {
             let began = Instant::now();
             let first = next;
             let slot = &mut self.slots[self.next_slot];
+            slot.batch.swap_scratch(&mut self.scratch);
             slot.batch.clear();
             while next < batch.len() && next - first < chunk_len {
                 let [query, terms, records] = AHEAD.map(|ahead| batch.get(next + ahead).map(|request| request.query));
@@ -199,6 +204,7 @@ impl GpuExecutor {
                 next += 1;
             }
             let launched = slot.launch(&self.lone.kernels, &self.lone.lists, self.lone.machine);
+            slot.batch.swap_scratch(&mut self.scratch);
             if let Err(error) = launched {
                 let error = self.failed(doing(batch.len(), first), &error);
                 self.flights.pop_back();
@@ -283,38 +289,40 @@ impl From<DriverError> for ReadError {
 
 /// Waits for a slot's results and appends them to its batch's answers.
 fn read_slot(slot: &mut BatchSlot, lone: &mut LoneRunner, flight: &mut BatchInFlight) -> Result<(), ReadError> {
-    if slot.batch.planned.len() > READ_AT_ONCE {
+    let is_large = slot.batch.planned.len() > READ_AT_ONCE;
+    if is_large {
         while !slot.has_ended() {
             slot.spin()?;
         }
     }
     let began = Instant::now();
-    let mut hits = std::mem::take(&mut lone.hits);
     for number in 0..slot.batch.planned.len() {
-        let planned = slot.batch.planned[number];
-        let k = planned.plan.query.k as usize;
-        let taken = match planned.place {
-            AnswerSource::At(word) => slot.take_hits(word as usize, k, &mut hits)?,
-            AnswerSource::Alone => QueryOutcome::TooMany,
-            AnswerSource::Nowhere => {
-                hits.clear();
-                QueryOutcome::Hits
-            }
-        };
-        match taken {
-            QueryOutcome::Hits => {}
-            QueryOutcome::TooMany => {
-                let first = planned.first_term as usize;
-                let terms = &slot.batch.terms[first..first + planned.plan.query.num_terms as usize];
-                let device_us = lone.run(&planned.plan, terms, "of a batch", &mut hits).map_err(ReadError::Alone)?;
-                flight.device_ns += (device_us * 1e3) as u64;
-            }
-            QueryOutcome::Fault(message) => return Err(ReadError::Fault(format!("{message}, query {number}"))),
+        let place = slot.batch.planned[number].place;
+        if let (true, AnswerSource::At(word)) = (is_large, place) {
+            RESULTS_AHEAD.into_iter().for_each(|ahead| slot.results.prefetch(word as usize + ahead));
         }
-        flight.answers.push(&hits);
+        let device_ns = &mut flight.device_ns;
+        flight.answers.push_by(|hits| {
+            let k = slot.batch.planned[number].plan.query.k as usize;
+            let taken = match place {
+                AnswerSource::At(word) => slot.take_hits(word as usize, k, hits)?,
+                AnswerSource::Alone => QueryOutcome::TooMany,
+                AnswerSource::Nowhere => QueryOutcome::Hits,
+            };
+            match taken {
+                QueryOutcome::Hits => Ok(()),
+                QueryOutcome::TooMany => {
+                    let Planned { ref plan, first_term, .. } = slot.batch.planned[number];
+                    let terms = &slot.batch.terms[first_term as usize..][..plan.query.num_terms as usize];
+                    let device_us = lone.run(plan, terms, "of a batch", hits).map_err(ReadError::Alone)?;
+                    *device_ns += (device_us * 1e3) as u64;
+                    Ok(())
+                }
+                QueryOutcome::Fault(message) => Err(ReadError::Fault(format!("{message}, query {number}"))),
+            }
+        })?;
     }
-    lone.hits = hits;
-    if slot.batch.planned.len() > READ_AT_ONCE {
+    if is_large {
         flight.host_us += began.elapsed().as_secs_f64() * 1e6;
     }
     if let Some(end) = slot.take_end()? {

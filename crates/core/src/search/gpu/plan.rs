@@ -52,6 +52,9 @@ pub(crate) struct Plan {
     pub(crate) query: QueryEntry,
     /// The number of driving terms for OR, which are the first ones.
     num_drivers: u32,
+    /// The number of driving terms for OR of which every posting may need a look-up, since later terms alone can reach
+    /// the threshold. They are the first ones too.
+    num_dense: u32,
     /// Blocks of the driving lists of the union, or for AND of the first list.
     pub(crate) num_blocks: u64,
     pub(crate) mode: Mode,
@@ -77,11 +80,11 @@ impl Plan {
         let holds = pruning.seeds && (mode != Mode::And || query.terms.len() == 1);
         let rank = if holds { Rank::for_k(k) } else { None };
         let mut seed = 0.0_f32;
-        for term in &query.terms {
+        terms.extend(query.terms.iter().map(|term| {
             let (entry, reached) = table.entry_and_seed(term, rank);
-            seed = seed.max(reached);
-            terms.push(entry);
-        }
+            seed = if reached > seed { reached } else { seed };
+            entry
+        }));
         let terms = &mut terms[first..];
         let plan = Self::of_terms(terms, seed, table.num_docs, mode, k);
         if pruning.bounds { plan } else { plan.without_bounds(terms) }
@@ -100,19 +103,21 @@ impl Plan {
     fn of_terms(terms: &mut [TermEntry], seed: f32, num_docs: u32, mode: Mode, k: usize) -> Self {
         // The union and intersection of one list are equal.
         let mode = if terms.len() == 1 { Mode::Or } else { mode };
-        let (mut total, mut num_drivers, mut blocks) = (0.0, 0, 0);
+        let (mut total, mut num_drivers, mut num_dense, mut blocks) = (0.0, 0, 0, 0);
         let (mut lookups, mut postings) = (0.0, 0.0);
         for (later, term) in terms.iter_mut().rev().enumerate() {
             let own = term.rest.max(f32::MIN_POSITIVE);
+            num_dense += u32::from(total >= seed);
             total += term.rest;
             term.rest = total;
-            // If a list drives, all earlier ones do: their bounds are larger.
-            let drives = total * BOUND_SLACK >= seed;
-            num_drivers += u32::from(drives);
-            blocks += if drives { u64::from(num_blocks(term)) } else { 0 };
             let doc_freq = term.doc_freq as f32;
             postings += doc_freq;
-            lookups += doc_freq * ((total - seed) / own).clamp(0.0, 1.0) * later as f32;
+            // If a list drives, all earlier ones do: their bounds are larger.
+            if total * BOUND_SLACK >= seed {
+                num_drivers += 1;
+                blocks += u64::from(num_blocks(term));
+                lookups += doc_freq * ((total - seed) / own).clamp(0.0, 1.0) * later as f32;
+            }
         }
         if num_drivers == 0 || mode == Mode::And {
             blocks = terms.first().map_or(0, |term| u64::from(num_blocks(term)));
@@ -130,7 +135,7 @@ impl Plan {
         let tile_work = postings + num_docs as f32 / DOCS_A_POSTING;
         let by_tiles = mode != Mode::And && terms.len() > 1 && lookups * POSTINGS_A_LOOKUP > tile_work;
         let num_drivers = num_drivers.max(u32::from(!terms.is_empty()));
-        Self { query, num_drivers, num_blocks: blocks, mode, by_tiles, scores_all: false }
+        Self { query, num_drivers, num_dense, num_blocks: blocks, mode, by_tiles, scores_all: false }
     }
 
     /// The share of a driver's impact range whose postings must be looked up. It is 1 if the later terms alone can
@@ -150,10 +155,10 @@ impl Plan {
         if needs_all { 1 } else { self.num_drivers as usize }
     }
 
-    /// Whether every posting of term `t` may need a look-up, since later terms alone can reach the threshold.
+    /// The number of driving terms of which every posting may need a look-up.
     #[inline]
-    pub(crate) fn all_enter(&self, terms: &[TermEntry], t: usize, needs_all: bool) -> bool {
-        needs_all || terms.get(t + 1).map_or(0.0, |next| next.rest) >= self.query.seed
+    pub(crate) fn num_dense(&self, needs_all: bool) -> usize {
+        if needs_all { 1 } else { self.num_dense as usize }
     }
 }
 

@@ -47,10 +47,11 @@ impl Default for BlockCounts {
 }
 
 impl BlockCounts {
+    /// The counts of the first terms, to add drivers.
     #[inline]
-    fn add(&mut self, term: usize, is_dense: bool, blocks: u32) {
-        self.num_terms = self.num_terms.max(term + 1);
-        self.sparse_and_dense[term][usize::from(is_dense)] += u64::from(blocks);
+    fn of_terms(&mut self, drivers: usize) -> &mut [[u64; 2]] {
+        self.num_terms = self.num_terms.max(drivers);
+        &mut self.sparse_and_dense[..drivers]
     }
 
     fn clear(&mut self) {
@@ -111,13 +112,22 @@ fn blocks_of_rounds(rounds: f32, rounds_an_item: f32) -> u32 {
     if blocks < 0.5 { 0 } else { blocks.clamp(1.0, MOST_BLOCKS) as u32 }
 }
 
+/// Factors that replace divisions by up to 127 blocks per item, in units of 2^-32. That of 0 makes four items a block.
+const FACTORS: [u64; 128] = {
+    let mut factors = [4 << 32; 128];
+    let mut each = 1;
+    while each < factors.len() {
+        factors[each] = (1_u64 << 32).div_ceil(each as u64);
+        each += 1;
+    }
+    factors
+};
+
+/// Has no branches, which processors would often predict wrong. Factors are exact enough for 2^25 blocks.
 #[inline]
 fn num_items_of(num_blocks: u32, blocks_an_item: u32) -> u32 {
-    match blocks_an_item {
-        0 => 4 * num_blocks,
-        1 => num_blocks,
-        each => num_blocks.div_ceil(each),
-    }
+    let rounded_up = num_blocks + blocks_an_item.saturating_sub(1);
+    ((u64::from(rounded_up) * FACTORS[blocks_an_item as usize]) >> 32) as u32
 }
 
 /// The least blocks per item of an entry with `blocks` blocks in all its driving lists, so that its items do not exceed
@@ -137,13 +147,13 @@ pub(crate) fn lone<const TERMS: usize>(
     lone.terms[..terms.len()].copy_from_slice(terms);
     let drivers = 0..plan.num_drivers(needs_all);
     let mut counts = BlockCounts::default();
-    for t in drivers.clone() {
-        counts.add(t, plan.all_enter(terms, t, needs_all), num_blocks(&terms[t]));
+    for (t, of_term) in counts.of_terms(drivers.end).iter_mut().enumerate() {
+        of_term[usize::from(t < plan.num_dense(needs_all))] += u64::from(num_blocks(&terms[t]));
     }
     let sizes = ItemSizes::new(&counts, warps);
     let mut num_items = 0;
     for (t, driver) in lone.drivers[..drivers.end].iter_mut().enumerate() {
-        let blocks_an_item = sizes.of(t, plan.all_enter(terms, t, needs_all));
+        let blocks_an_item = sizes.of(t, t < plan.num_dense(needs_all));
         *driver = DriverEntry { query: 0, term: t as u32, first_item: num_items, blocks_an_item };
         num_items += num_items_of(num_blocks(&terms[t]), blocks_an_item);
     }
@@ -158,8 +168,9 @@ pub(crate) fn lone<const TERMS: usize>(
 
 #[derive(Debug, Default)]
 pub(crate) struct DriverShares {
-    /// Drivers in the order of queries.
-    added: Vec<AddedDriver>,
+    /// Drivers by term number, in the order of queries.
+    added: Vec<Vec<AddedDriver>>,
+    num_drivers: usize,
     counts: BlockCounts,
     rounds: f32,
     /// Blocks of conjunctive queries, and of others.
@@ -178,16 +189,17 @@ pub(crate) struct DriverShares {
 #[derive(Clone, Copy, Debug)]
 struct AddedDriver {
     query: u32,
-    term: u32,
     num_blocks: u32,
-    is_dense: bool,
+    /// Rounds of a block, as long as the batch may be a small one.
     rounds: f32,
-    least_blocks_an_item: u32,
+    least_blocks_an_item: u16,
+    is_dense: bool,
 }
 
 impl DriverShares {
     pub(crate) fn clear(&mut self) {
-        self.added.clear();
+        self.added[..self.counts.num_terms].iter_mut().for_each(Vec::clear);
+        self.num_drivers = 0;
         self.counts.clear();
         self.rounds = 0.0;
         self.blocks_all_and_any = [0; 2];
@@ -197,11 +209,11 @@ impl DriverShares {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.added.is_empty()
+        self.num_drivers == 0
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.added.len()
+        self.num_drivers
     }
 
     /// The items with the free places between their rows: first terms' items and the others each fill whole columns.
@@ -211,31 +223,30 @@ impl DriverShares {
     }
 
     /// Adds the driving lists of entry `query` of the batch.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&mut self, query: u32, plan: &Plan, terms: &[TermEntry], needs_all: bool) {
-        let drivers = plan.num_drivers(needs_all);
-        let (mut blocks, mut rounds) = (0, 0.0);
-        let (first, counts) = (self.added.len(), &mut self.counts);
-        self.added.extend(terms[..drivers].iter().enumerate().map(|(t, term)| {
-            let (num_blocks, is_dense) = (num_blocks(term), plan.all_enter(terms, t, needs_all));
-            counts.add(t, is_dense, num_blocks);
-            let rounds_of_block = rounds_of(plan.share(terms, t, needs_all));
-            rounds += rounds_of_block * num_blocks as f32;
-            blocks += u64::from(num_blocks);
-            AddedDriver {
-                query,
-                term: t as u32,
-                num_blocks,
-                is_dense,
-                rounds: rounds_of_block,
-                least_blocks_an_item: 0,
-            }
-        }));
-        self.rounds += rounds;
+        let (drivers, dense) = (plan.num_drivers(needs_all), plan.num_dense(needs_all));
+        let blocks = if needs_all { u64::from(num_blocks(&terms[0])) } else { plan.num_blocks };
+        let least_blocks_an_item = least_blocks_an_item(blocks) as u16;
+        if self.added.len() < drivers {
+            self.added.resize_with(drivers, Vec::new);
+        }
+        let counts = self.counts.of_terms(drivers);
+        for (t, ((term, added), counts)) in terms[..drivers].iter().zip(&mut self.added).zip(counts).enumerate() {
+            let (num_blocks, is_dense) = (num_blocks(term), t < dense);
+            counts[usize::from(is_dense)] += u64::from(num_blocks);
+            added.push(AddedDriver { query, num_blocks, rounds: 0.0, least_blocks_an_item, is_dense });
+        }
+        self.num_drivers += drivers;
         self.blocks_all_and_any[usize::from(!needs_all)] += blocks;
-        let least = least_blocks_an_item(blocks);
-        if least > 0 {
-            self.added[first..].iter_mut().for_each(|driver| driver.least_blocks_an_item = least);
+        if (query as usize) < FEW_ENTRIES {
+            let mut sum = 0.0;
+            for (t, added) in self.added[..drivers].iter_mut().enumerate() {
+                let Some(driver) = added.last_mut() else { continue };
+                driver.rounds = rounds_of(plan.share(terms, t, needs_all));
+                sum += driver.rounds * driver.num_blocks as f32;
+            }
+            self.rounds += sum;
         }
     }
 
@@ -265,41 +276,47 @@ impl DriverShares {
         };
         let rounds_an_item = (self.rounds / (ITEMS_A_WARP * warps as f32)).clamp(1.0, MOST_ROUNDS);
         let sizes = ItemSizes::new(&self.counts, warps);
-        let mut starts = [0_usize; MAX_TERMS];
-        for driver in &self.added {
-            starts[driver.term as usize] += 1;
-        }
-        let mut start = 0;
-        for of_term in &mut starts[..self.counts.num_terms] {
-            start += std::mem::replace(of_term, start);
-        }
-        self.drivers.resize(self.added.len(), DriverEntry::default());
-        for added in &self.added {
-            let at = &mut starts[added.term as usize];
-            let blocks_an_item = if is_small {
-                blocks_of_rounds(added.rounds, rounds_an_item)
-            } else {
-                sizes.of(added.term as usize, added.is_dense)
-            };
-            let blocks_an_item = blocks_an_item.max(added.least_blocks_an_item);
-            // The item count is stored in `first_item` until the order is complete.
-            let items = num_items_of(added.num_blocks, blocks_an_item);
-            self.drivers[*at] = DriverEntry { query: added.query, term: added.term, first_item: items, blocks_an_item };
-            *at += 1;
-        }
         let mut num_items = 0;
-        for (number, driver) in self.drivers.iter_mut().enumerate() {
-            let items = std::mem::replace(&mut driver.first_item, num_items);
-            entries[driver.query as usize].num_items += items;
-            num_items += items;
-            if driver.term == 0 {
+        self.drivers.reserve(self.num_drivers);
+        for (t, added) in self.added[..self.counts.num_terms].iter().enumerate() {
+            let sizes = [false, true].map(|is_dense| sizes.of(t, is_dense));
+            self.drivers.extend(added.iter().map(|added| {
+                let blocks_an_item = if is_small {
+                    blocks_of_rounds(added.rounds, rounds_an_item)
+                } else {
+                    sizes[usize::from(added.is_dense)]
+                };
+                let blocks_an_item = blocks_an_item.max(u32::from(added.least_blocks_an_item));
+                let (query, first_item) = (added.query, num_items);
+                let items = num_items_of(added.num_blocks, blocks_an_item);
+                entries[query as usize].num_items += items;
+                num_items += items;
+                DriverEntry { query, term: t as u32, first_item, blocks_an_item }
+            }));
+            if t == 0 {
                 self.num_first_items = num_items;
             }
-            while with_hints && (self.hints.len() as u32) * HINTED_ITEMS < num_items {
-                self.hints.push(number as u32);
-            }
+        }
+        if with_hints {
+            self.hint(num_items);
         }
         self.num_items = num_items;
+    }
+
+    /// Finds the driver of every 32nd of the items: the last one that begins with it or before. Drivers replace those
+    /// before them, as a branch could not be predicted, and the maximum covers the further hints of long ones.
+    fn hint(&mut self, num_items: u32) {
+        let num_hints = num_items.div_ceil(HINTED_ITEMS) as usize;
+        self.hints.resize(num_hints + 1, 0);
+        for (driver, number) in self.drivers.iter().zip(0..) {
+            self.hints[driver.first_item.div_ceil(HINTED_ITEMS) as usize] = number;
+        }
+        self.hints.truncate(num_hints);
+        let mut last = 0;
+        for hint in &mut self.hints {
+            last = last.max(*hint);
+            *hint = last;
+        }
     }
 }
 
@@ -331,6 +348,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn gpu_numbers_of_items_are_those_of_a_division() {
+        for each in 1..FACTORS.len() as u32 {
+            for blocks in (1..300).chain([each - 1, each, each + 1].map(|last| (1 << 24) / each * each + last)) {
+                assert_eq!(num_items_of(blocks, each), blocks.div_ceil(each), "{blocks} blocks, {each} an item");
+            }
+        }
+        assert_eq!(num_items_of(1 << 24, 0), 1 << 26);
     }
 
     #[test]

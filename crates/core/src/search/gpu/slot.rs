@@ -214,9 +214,8 @@ impl BatchSlot {
         Ok(Some(end))
     }
 
-    /// Waits for the results of a query with this `k` from word `at` on, and takes them.
+    /// Waits for the results of a query with this `k` from word `at` on, and appends them to `hits`.
     pub(crate) fn take_hits(&mut self, at: usize, k: usize, hits: &mut Vec<Hit>) -> Result<QueryOutcome, DriverError> {
-        hits.clear();
         match self.take(at)? {
             TOO_MANY => Ok(QueryOutcome::TooMany),
             count if count <= k as u64 => {

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::arguments::{DIRECTORY_STRIDE, TermEntry};
 use crate::base::ids::TermId;
-use crate::base::prefetch::prefetch;
+use crate::base::prefetch::{prefetch, use_large_pages};
 use crate::index::{BLOCK_LEN, BlockBuffer, Bm25, Index, PostingList};
 use crate::query::QueryTerm;
 
@@ -41,7 +41,9 @@ impl TermTable {
     pub(crate) fn new(index: &Index, bm25: Bm25) -> Self {
         let num_terms = index.list_sections().slots.len() as u32;
         let record = |term| TermRecord::new(index, bm25, TermId(term));
-        let records = (0..num_terms).into_par_iter().with_min_len(1024).map(record).collect();
+        let mut records = Vec::with_capacity(num_terms as usize);
+        use_large_pages(records.spare_capacity_mut());
+        (0..num_terms).into_par_iter().with_min_len(1024).map(record).collect_into_vec(&mut records);
         Self { records, num_docs: index.num_docs(), bm25 }
     }
 
