@@ -37,7 +37,7 @@ struct __align__(16) RangeTerm {
 struct __align__(16) RangeQuery {
     u32 first_term;    // among the terms of the batch
     u32 num_terms;
-    u64 state;         // first word of its threads' cursors in the batch's state: CURSOR_WORDS per term and thread
+    u64 state;         // first word of its threads' cursors in the batch's state, if shared memory has no room for them
     const u32* cuts;   // the begin of each thread's documents, and the last one's end; null: ceil(N / P) each, as published
     u64 reserved;
 };
@@ -55,7 +55,7 @@ struct RangeBatch {
     const RangeQuery* queries;
     const RangeTerm* terms;
     const float* norms;      // norm of each document; null: all have `norm`
-    u32* state;
+    u32* state;              // CURSOR_WORDS per term and thread of the queries
     u64* local_keys;         // a top-k per thread if shared memory has no room for them, else null
     u64* results;            // k keys per query, best first
     RangeReport* reports;
@@ -63,10 +63,16 @@ struct RangeBatch {
     u32 k;
     float norm;
     u32 spread;              // threads of a block per thread of its query
+    u32 room;                // vectors of shared memory for cursors; queries that need more have theirs in `state`
+    u32 reserved;
 };
 
-// Words of a thread's cursor, named in cursor.cuh.
-constexpr u32 CURSOR_WORDS = 25;
+// Words of a thread's cursor, and vectors of four words, which are read at once. cursor.cuh names them.
+constexpr u32 CURSOR_WORDS = 28;
+constexpr u32 CURSOR_VECTORS = CURSOR_WORDS / 4;
+
+// Vectors of a thread in shared memory. An odd number, so that the threads of a warp use different banks.
+__device__ __forceinline__ u32 shared_vectors_of(u32 num_terms) { return num_terms * CURSOR_VECTORS | 1; }
 
 extern "C" __constant__ const u32 ranges_layout[9] = {
     RANGE_BLOCK_LEN, RANGE_THREADS, CURSOR_WORDS, SLACK_PARTS,

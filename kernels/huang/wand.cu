@@ -1,19 +1,26 @@
 // wand.cu: OR that skips documents excluded by the lists' best scores.
 // Bound by latency of a thread's cursors. Twin on the host: crates/papers/src/huang/ranges/strategy.rs.
 
-
 #include "huang/order.cuh"
-#include "huang/query.cuh"
+
+struct Wand {
+    template <class Scan>
+    __device__ __forceinline__ static void run(Scan& scan) {
+        auto order = start_order(scan);
+        u32 pivot, doc;
+        while (order.find_pivot(pivot, doc)) {
+            u32 begin = 0, last;
+            if (order.at(0).doc == doc) {
+                order.take(doc, last);
+            } else {
+                begin = last = order.shortest_behind(pivot, doc);
+                order.next_geq(begin, doc);
+            }
+            order.restore(begin, last);
+        }
+    }
+};
 
 extern "C" __global__ void __launch_bounds__(RANGE_THREADS, 1) ranges_wand(const __grid_constant__ RangeBatch batch) {
-    answer_query(batch, [](RangeScan& scan) {
-        Owner& owner = scan.owner;
-        start_order(owner);
-        u32 pivot, doc;
-        while (find_pivot(owner, scan.best, pivot, doc)) {
-            if (owner.doc(ordered(owner, 0)) == doc) scan.take(doc);
-            else owner.next_geq(shortest_behind(owner, pivot, doc), doc);
-            restore_order(owner);
-        }
-    });
+    answer_query<Wand>(batch);
 }

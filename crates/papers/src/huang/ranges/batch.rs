@@ -34,8 +34,10 @@ impl Default for Limits {
     }
 }
 
-/// Words of a thread's cursor: `CURSOR_WORDS` in kernels/huang/huang.cuh.
-pub(crate) const CURSOR_WORDS: usize = 25;
+/// Words of a thread's cursor: `CURSOR_WORDS` in kernels/huang/huang.cuh. Kernels read a list up to `WORDS_AFTER` words past
+/// its end.
+pub(crate) const CURSOR_WORDS: usize = 28;
+pub(crate) const WORDS_AFTER: usize = 8;
 
 /// A query of a batch: `RangeQuery` in huang.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
@@ -43,7 +45,7 @@ pub(crate) const CURSOR_WORDS: usize = 25;
 pub(crate) struct QueryEntry {
     pub(crate) first_term: u32,
     pub(crate) num_terms: u32,
-    /// Place of its threads' cursors, in words.
+    /// Place of its threads' cursors, in words, if they are in device memory.
     pub(crate) state: u64,
     /// Address of the first document of each thread and the end of the last one; 0 for the published ranges.
     pub(crate) cuts: u64,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
 
-use crate::huang::ranges::batch::{Address, Cached, is_admitted};
+use crate::huang::ranges::batch::{Address, Cached, WORDS_AFTER, is_admitted};
 use crate::huang::ranges::index::RangeIndex;
 use tandem_core::search::device::{Device, GpuError};
 
@@ -40,7 +40,7 @@ impl Cache {
         let bytes = 4 * words as u64;
         device.check_room(bytes)?;
         let copying = |e| GpuError::of("copying lists to the device", &e);
-        let mut d_words = stream.alloc_zeros::<u32>(words.max(1)).map_err(copying)?;
+        let mut d_words = stream.alloc_zeros::<u32>(words + WORDS_AFTER).map_err(copying)?;
         let base = d_words.device_ptr(stream).0;
         let mut table = Cached::new();
         for (term, list, start) in places {

@@ -7,9 +7,9 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DeviceRepr, LaunchConfig,
 
 use super::cache::Cache;
 use super::kernels::{BatchArgument, Kernels, Report};
-use crate::huang::ranges::batch::{Batch, Limits, cut};
+use crate::huang::ranges::batch::{Batch, CURSOR_WORDS, Limits, WORDS_AFTER, cut};
 use crate::huang::ranges::index::{Norms, RangeIndex};
-use crate::huang::ranges::range::{MAX_OWNERS, Ranges, check_owners};
+use crate::huang::ranges::range::{Ranges, check_owners};
 use crate::huang::ranges::strategy::Strategy;
 use tandem_core::base::ids::DeviceId;
 use tandem_core::query::Query;
@@ -17,9 +17,13 @@ use tandem_core::search::device::{Device, GpuError};
 use tandem_core::search::gpu::check;
 use tandem_core::search::{Answers, ExecError, Hit, TopK};
 
-/// Maximum shared memory of a thread block: the default of every GPU, less the kernels' static part.
-const SHARED_BYTES: usize = 47 * 1024;
+/// Maximum shared memory for the threads' keys.
+const KEY_BYTES: usize = 44 * 1024;
 const WARP: u32 = 32;
+const VECTOR_BYTES: usize = 16;
+/// Threads of a block among which those of a query are spread. Threads of a warp take different paths, so fewer of them
+/// wait less for each other, but more warps share the issue slots.
+const SPREAD_THREADS: u32 = 256;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
@@ -117,7 +121,8 @@ impl RangesGpu {
         }
         let copying = |e| GpuError::of("copying a batch", &e);
         let batch = self.pack(queries, threads, ranges)?;
-        let shared = Shared::of(threads as usize, k);
+        let terms = queries.iter().map(|query| query.terms.len());
+        let shared = Shared::of(threads as usize, k, terms, self.kernels.shared_bytes);
         self.make_room(&batch, queries.len(), settings, &shared)?;
         #[cfg(debug_assertions)]
         self.poison()?;
@@ -127,8 +132,7 @@ impl RangesGpu {
         events[0].record(stream).map_err(copying)?;
         stream.memcpy_htod(&batch.bytes, &mut self.d_batch.slice_mut(..batch.bytes.len())).map_err(copying)?;
         let running = |e| GpuError::of(format!("kernel `{}`, {} queries", Kernels::name(strategy), queries.len()), &e);
-        // One query then has all warps that a block may have.
-        let spread = (MAX_OWNERS / threads).min(WARP);
+        let spread = (SPREAD_THREADS / threads).clamp(1, WARP);
         let argument = self.argument(&batch, k, spread, &shared);
         let shape = LaunchConfig {
             grid_dim: (queries.len() as u32, 1, 1),
@@ -165,10 +169,11 @@ impl RangesGpu {
             Batch::pack(&of.index, queries, threads, ranges, &of.cache.table, at)
         };
         let batch = pack(self);
-        if batch.bytes.len() <= self.d_batch.len() {
+        let needed = batch.bytes.len() + size_of::<[u32; WORDS_AFTER]>();
+        if needed <= self.d_batch.len() {
             return Ok(batch);
         }
-        self.d_batch = room(&self.device, &self.stream, batch.bytes.len())?;
+        self.d_batch = room(&self.device, &self.stream, needed)?;
         Ok(pack(self))
     }
 
@@ -199,6 +204,8 @@ impl RangesGpu {
             k: k as u32,
             norm: if let Norms::All(norm) = self.index.norms() { *norm } else { 0.0 },
             spread,
+            room: shared.cursor_vectors as u32,
+            reserved: 0,
         }
     }
 
@@ -218,19 +225,26 @@ impl RangesGpu {
     }
 }
 
-/// Layout of a thread block's shared memory: the merged keys, the keys of each thread if they fit, a count per thread.
+/// Layout of a thread block's shared memory: cursors of the largest query whose cursors fit, the merged keys, the keys of
+/// each thread if they fit, a count per thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shared {
     bytes: usize,
+    cursor_vectors: usize,
     holds_local_keys: bool,
 }
 
 impl Shared {
-    fn of(threads: usize, k: usize) -> Self {
+    /// Lays out at most `most_bytes` for queries of so many terms.
+    fn of(threads: usize, k: usize, terms: impl Iterator<Item = usize>, most_bytes: usize) -> Self {
         let without = 8 * k + 4 * threads;
         let with = without + 8 * k * threads;
-        let holds_local_keys = with <= SHARED_BYTES;
-        Self { bytes: if holds_local_keys { with } else { without }, holds_local_keys }
+        let holds_local_keys = with <= KEY_BYTES;
+        let other = if holds_local_keys { with } else { without };
+        // As `shared_vectors_of` in huang.cuh.
+        let vectors = terms.map(|terms| threads * (terms * CURSOR_WORDS / 4 | 1));
+        let cursor_vectors = vectors.filter(|vectors| VECTOR_BYTES * vectors + other <= most_bytes).max().unwrap_or(0);
+        Self { bytes: VECTOR_BYTES * cursor_vectors + other, cursor_vectors, holds_local_keys }
     }
 }
 
@@ -263,11 +277,17 @@ mod tests {
 
     #[test]
     fn shared_memory_holds_what_fits_of_every_thread_count_and_k() {
-        assert_eq!(Shared::of(64, 10), Shared { bytes: 80 + 256 + 5120, holds_local_keys: true });
-        assert!(!Shared::of(512, 1000).holds_local_keys);
+        let of = |threads, k, terms: &[usize]| Shared::of(threads, k, terms.iter().copied(), 225 * 1024);
+        let small = Shared { bytes: 16 * 64 * 21 + 80 + 256 + 5120, cursor_vectors: 64 * 21, holds_local_keys: true };
+        assert_eq!(of(64, 10, &[2, 3]), small);
+        // A query of 64 terms has its cursors in device memory.
+        assert_eq!(of(64, 10, &[3, 64, 1]), small);
+        assert_eq!(of(512, 10, &[4]).cursor_vectors, 0);
+        assert!(!of(512, 1000, &[2]).holds_local_keys);
         for threads in (32..=512).step_by(32) {
             for k in [1, 10, 20, 100, 1000] {
-                assert!(Shared::of(threads, k).bytes <= SHARED_BYTES, "{threads}, {k}");
+                let shared = of(threads, k, &[1, 2, 3, 4, 5, 8, 64]);
+                assert!(shared.bytes <= 225 * 1024 && shared.cursor_vectors >= 7 * threads, "{threads}, {k}");
             }
         }
     }

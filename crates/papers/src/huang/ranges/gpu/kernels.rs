@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
-use cudarc::driver::{CudaFunction, CudaStream, DeviceRepr, ValidAsZeroBits};
+use cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute as Attribute};
+use cudarc::driver::{CudaFunction, CudaStream, DeviceRepr, DriverError, ValidAsZeroBits};
 
 use crate::huang::ranges::batch::{CURSOR_WORDS, QueryEntry, TermEntry};
 use crate::huang::ranges::list::{RANGE_BLOCK_LEN, RangeBlock};
@@ -40,6 +41,9 @@ pub(crate) struct BatchArgument {
     pub(crate) norm: f32,
     /// Threads of a block per thread of its query.
     pub(crate) spread: u32,
+    /// Vectors of shared memory for cursors.
+    pub(crate) room: u32,
+    pub(crate) reserved: u32,
 }
 
 /// Report of a query: `RangeReport`.
@@ -66,6 +70,8 @@ unsafe impl ValidAsZeroBits for Report {}
 #[derive(Debug)]
 pub(crate) struct Kernels {
     by_strategy: [CudaFunction; Strategy::ALL.len()],
+    /// Maximum dynamic shared memory of a thread block.
+    pub(crate) shared_bytes: usize,
 }
 
 impl Kernels {
@@ -86,7 +92,10 @@ impl Kernels {
         module.check_layout(stream, "ranges_layout", &layout)?;
         let kernel = |strategy| module.function(Self::name(strategy));
         let [and, or, wand, bmw] = Strategy::ALL.map(kernel);
-        Ok(Self { by_strategy: [and?, or?, wand?, bmw?] })
+        let by_strategy = [and?, or?, wand?, bmw?];
+        let shared_bytes = admit_shared(device, &by_strategy);
+        let shared_bytes = shared_bytes.map_err(|e| GpuError::of(format!("loading {}", IMAGES.what), &e))?;
+        Ok(Self { by_strategy, shared_bytes })
     }
 
     pub(crate) fn of(&self, strategy: Strategy) -> &CudaFunction {
@@ -101,4 +110,15 @@ impl Kernels {
             Strategy::Bmw => "ranges_bmw",
         }
     }
+}
+
+/// Lets all kernels have as much dynamic shared memory as the device admits; returns the bytes.
+fn admit_shared(device: &Device, kernels: &[CudaFunction]) -> Result<usize, DriverError> {
+    let most = device.context.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
+    let fixed = kernels.iter().map(|kernel| kernel.get_attribute(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES));
+    let fixed = fixed.collect::<Result<Vec<_>, _>>()?.into_iter().max().unwrap_or(0);
+    for kernel in kernels {
+        kernel.set_attribute(Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most - fixed)?;
+    }
+    Ok((most - fixed).unsigned_abs() as usize)
 }
