@@ -44,7 +44,7 @@ use tandem_core::sched::PolicyKind;
 pub(super) struct Arguments {
     #[command(flatten)]
     log: IndexAndLog,
-    /// Number of queries, from the beginning of the log
+    /// Number of queries, from the beginning of the log; with --gpu-memory, the others tell which parts of lists are read most
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     /// Number of rounds, in which compared parts take turns; the least time of each query counts
@@ -71,7 +71,6 @@ pub(super) struct Arguments {
     /// Ingest: files of text that are indexed repeatedly, as in `index build`
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     ingest: Vec<PathBuf>,
-    /// GPU: the queries after the first --limit ones tell which parts of lists are read most
     #[command(flatten)]
     gpu_memory: GpuMemoryArguments,
     /// Folder of bench.csv

@@ -21,7 +21,7 @@ const FIRST_BATCH: usize = 64;
 /// Queries of a batch where less is passed over, batches of them, and what is to be reached where nothing is.
 const UNPRUNED_BATCH: usize = 1024;
 const UNPRUNED_REPEATS: usize = 3;
-const UNPRUNED_QPS: (f64, f64) = (24_000.0, 60_000.0);
+const UNPRUNED_QPS: (f64, f64) = (28_000.0, 34_000.0);
 /// Sizes of batches; targets are for the last size.
 const BATCHES: [usize; 7] = [1, 4, 16, 64, 256, 1024, 4096];
 
@@ -34,11 +34,19 @@ struct Target {
     batch_qps: (f64, f64),
 }
 
-const BATCH_US: [(usize, (f64, f64)); 2] = [(16, (90.0, 50.0)), (64, (220.0, 130.0))];
-const BATCH_QPS: (f64, f64) = (600_000.0, 800_000.0);
 const TARGETS: [Target; 2] = [
-    Target { mode: Mode::Or, one_us: (80.0, 30.0), batch_us: BATCH_US, batch_qps: BATCH_QPS },
-    Target { mode: Mode::And, one_us: (40.0, 15.0), batch_us: BATCH_US, batch_qps: BATCH_QPS },
+    Target {
+        mode: Mode::Or,
+        one_us: (22.0, 21.0),
+        batch_us: [(16, (75.0, 60.0)), (64, (160.0, 140.0))],
+        batch_qps: (800_000.0, 1_000_000.0),
+    },
+    Target {
+        mode: Mode::And,
+        one_us: (20.0, 19.0),
+        batch_us: [(16, (65.0, 55.0)), (64, (120.0, 100.0))],
+        batch_qps: (1_200_000.0, 1_400_000.0),
+    },
 ];
 
 /// Adds the rows of both modes.

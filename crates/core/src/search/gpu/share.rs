@@ -17,10 +17,15 @@ const SHARED_WAVES: u32 = 2;
 const FEW_ENTRIES: usize = 128;
 /// The cost of a block that is only inspected, in rounds of 32 scored postings.
 const ROUNDS_A_BLOCK: f32 = 0.2;
-/// The most rounds per item of a small batch.
-const MOST_ROUNDS: f32 = 4.0;
-/// The least mean items per resident warp, if items have more than one round.
+/// Items per resident warp of a small batch of unions, as long as they have at most [`FEW_ROUNDS`].
 const ITEMS_A_WARP: f32 = 3.0;
+const FEW_ROUNDS: f32 = 4.0;
+/// The most items per resident warp of a small batch of unions. The more there are, the longer they may be.
+const MOST_ITEMS_A_WARP: f32 = 9.0;
+/// The most rounds per item of a small batch.
+const MOST_ROUNDS: f32 = 16.0;
+/// Items per resident warp of a small batch of intersections, whose items take equal times.
+const EQUAL_ITEMS_A_WARP: f32 = 2.0;
 /// The most blocks per item: those that a warp inspects together.
 const MOST_BLOCKS: f32 = 32.0;
 /// Rows by which the items of a small batch are interleaved.
@@ -250,13 +255,25 @@ impl DriverShares {
         }
     }
 
+    /// The rounds of an item of a small batch. Few items leave warps without work at the end, many cost time to begin.
+    fn rounds_an_item(&self, warps: u32) -> f32 {
+        let a_warp = self.rounds / warps as f32;
+        let [all, any] = self.blocks_all_and_any;
+        let rounds = if all > any {
+            a_warp / EQUAL_ITEMS_A_WARP
+        } else {
+            (a_warp / ITEMS_A_WARP).min(FEW_ROUNDS).max(a_warp / MOST_ITEMS_A_WARP)
+        };
+        rounds.clamp(1.0, MOST_ROUNDS)
+    }
+
     /// Upper bound of the number of hints.
     pub(crate) fn most_hints(entries: usize, blocks: u64, drivers: usize, warps: u32) -> usize {
         let items = if entries <= FEW_ENTRIES {
             // Rounding at most doubles the items, which hold either all their rounds or their most blocks.
             let most_rounds = f64::from(4.0 + ROUNDS_A_BLOCK) * blocks as f64;
             let full = most_rounds / f64::from(MOST_ROUNDS) + blocks as f64 / f64::from(MOST_BLOCKS);
-            (2.0 * (f64::from(ITEMS_A_WARP) * f64::from(warps) + full)) as u64
+            (2.0 * (f64::from(MOST_ITEMS_A_WARP) * f64::from(warps) + full)) as u64
         } else {
             // Few blocks make four items each; others at most one item per warp or of the most blocks, in either kind.
             u64::from(2 * SHARED_WAVES * warps + 2 * warps) + blocks / u64::from(DENSE_BLOCKS)
@@ -274,7 +291,7 @@ impl DriverShares {
             (false, true) => MANY_ROWS,
             (false, false) => 1,
         };
-        let rounds_an_item = (self.rounds / (ITEMS_A_WARP * warps as f32)).clamp(1.0, MOST_ROUNDS);
+        let rounds_an_item = self.rounds_an_item(warps);
         let sizes = ItemSizes::new(&self.counts, warps);
         let mut num_items = 0;
         self.drivers.reserve(self.num_drivers);
