@@ -10,9 +10,9 @@
 // AND+OR is two entries: documents with all terms in a first launch, and with any term in a second one, whose warps end at once
 // if the first entry's state (the gate) has enough documents.
 //
-// A grid has as many warps as are resident at once, and each takes one item after another. So a warp of a thread block never waits
-// for the other one, and the last items begin as soon as any warp is free. A thread block has two warps, because a multiprocessor
-// holds more of them in this way than in thread blocks of one.
+// A grid has as many warps as are resident at once, and each takes one item after another. So a warp never waits for the other
+// one of its thread block, and the last items begin as soon as any warp is free. A thread block has two warps, because a
+// multiprocessor holds more of them in this way than in thread blocks of one.
 //
 // Limits: those of drive.cuh. Shared memory: 7 KiB. Launch bounds: 64 threads, at least 20 blocks per multiprocessor, or 18 in
 // small batches.

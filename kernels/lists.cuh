@@ -8,9 +8,9 @@
 // Value i of a block is in column i % 4 of its rows, from bit i / 4 * width of that column on. Lane t's four values 4t to 4t +
 // 3 begin at one bit, so two 16-byte loads and four funnel shifts unpack them. Impacts are consecutive bytes.
 //
-// A list of BLOCK_LEN postings or more has a directory of equal intervals of documents, with 13 postings on average. An entry tells
-// how many postings are before its interval, and which of 32 parts of the interval have any: a look-up of a document that the
-// list lacks, as most are, ends there in two of three cases. Fixed-point arithmetic finds a document's interval and part.
+// A list of BLOCK_LEN postings or more has a directory of equal intervals of documents, with 13 postings on average. An entry
+// tells how many postings are before its interval, and which of 32 parts of the interval have any: a look-up of a document that
+// the list lacks, as most are, ends there in two of three cases. Fixed-point arithmetic finds a document's interval and part.
 //
 //     a full block, documents of 7 bits, frequencies of 2     rows 0 to 6    documents less the first one
 //     (row 1: bits 32 to 63 of each of the four columns)      rows 7 to 14   impacts, one byte each, in 255ths of the best

@@ -198,9 +198,9 @@ __device__ __forceinline__ u64 sign_off(u64* progress, u64 more = SIGN_OFF) {
 constexpr u32 DONE_BIT = 40;
 
 extern "C" __constant__ const u32 tandem_layout[29] = {
-    BLOCK_LEN, MAX_TERMS, FEW_TERMS, MAX_K, WARP_K, TILE_DOCS, GROUP_TILES, TILE_THREADS, LONE_THREADS, BATCH_THREADS, MERGE_THREADS,
-    SCORE_BINS, DIRECTORY_STRIDE, sizeof(Lists), sizeof(Block), sizeof(DirectoryEntry), sizeof(QueryTerm), sizeof(LoneQuery<MAX_TERMS>),
-    sizeof(LoneQuery<FEW_TERMS>), sizeof(BatchQuery), sizeof(TileQuery), sizeof(Batch), SMALL_INPUT_WORDS, sizeof(Run),
+    BLOCK_LEN, MAX_TERMS, FEW_TERMS, MAX_K, WARP_K, TILE_DOCS, GROUP_TILES, TILE_THREADS, LONE_THREADS, BATCH_THREADS,
+    MERGE_THREADS, SCORE_BINS, DIRECTORY_STRIDE, sizeof(Lists), sizeof(Block), sizeof(DirectoryEntry), sizeof(QueryTerm),
+    sizeof(LoneQuery<MAX_TERMS>), sizeof(LoneQuery<FEW_TERMS>), sizeof(BatchQuery), sizeof(TileQuery), sizeof(Batch), SMALL_INPUT_WORDS, sizeof(Run),
     sizeof(State), sizeof(Driver), NO_GATE, static_cast<u32>(TOO_MANY), SLACK_PARTS,
 };
 extern "C" __constant__ const u32 tandem_offsets[80] = {
@@ -285,8 +285,8 @@ __device__ __forceinline__ u32 num_found(const State* state) { return static_cas
 
 // Counts `more` candidates and returns the number before.
 __device__ __forceinline__ u32 add_found(State* state, u32 more) {
-    u64 before;
-    asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], %2;" : "=l"(before) : "l"(&state->progress), "l"(static_cast<u64>(more)));
+    u64 before, added = more;
+    asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], %2;" : "=l"(before) : "l"(&state->progress), "l"(added));
     return static_cast<u32>(before);
 }
 

@@ -133,7 +133,7 @@ struct TileShared {
     __align__(16) float scores[TILE_DOCS];
     QueryTerm terms[MAX_TERMS];
     TileBlocks tiles[GROUP_TILES];
-    u32 marks[TILE_THREADS];         // by thread: its documents that reached the floor when they were scored, as TileKeys has them
+    u32 marks[TILE_THREADS];         // by thread: documents that reached the floor when they were scored, as in TileKeys
     Selection selection;
     bool skip;
     u64 floor;
@@ -330,7 +330,7 @@ extern "C" __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT) score_
     // All queries have the same tiles. A group of tiles of all queries after another: its norms then stay in the L2 cache, and
     // the first tiles give each query a threshold.
     const TileQuery& tiled = input.tiles[blockIdx.x % batch.num_tiled];
-        const u32 first = blockIdx.x / batch.num_tiled * batch.tiles_a_block;
+    const u32 first = blockIdx.x / batch.num_tiled * batch.tiles_a_block;
     const u32 count = min(batch.tiles_a_block, batch.num_items / batch.num_tiled - first);
     const BatchQuery& entry = input.queries[tiled.query];
     Query query = entry.query;

@@ -3,8 +3,8 @@
 //
 // A warp takes a block and decodes it twice. measure_blocks counts its rows; scan_rows and scan_tiles turn the counts into
 // first rows, by a prefix sum over tiles of blocks and one over the tiles; write_blocks adds the two and writes. Every word has
-// one writer, except those of directories, which are zero before and gathered by atomics. So parts of the file may come in any
-// order. Bounds of impacts are computed from the norms of the
+// one writer, except the parts of directory entries, which are zero before and gathered by atomics. So parts of the file may
+// come in any order. Bounds of impacts are computed from the norms of the
 // search, so they hold for any BM25 parameters.
 //
 // Limits: documents below 2^31; fewer than 2^32 blocks (checked by the host before) and rows (after scan_tiles).
@@ -166,8 +166,9 @@ extern "C" __global__ void __launch_bounds__(SCAN_THREADS) scan_tiles(u32* rows_
     if (threadIdx.x == 0) *total = before;
 }
 
-// Writes the lane's entries of a list's directory. Each posting writes its number to the entries after that of the posting before,
-// up to its own, and the last posting also to those behind it. So each is written once, independent of the assignment of blocks.
+// Writes the lane's entries of a list's directory. Each posting writes its number to the entries after that of the posting
+// before, up to its own, and the last posting also to those behind it. So each is written once, independent of the assignment of
+// blocks.
 __device__ __forceinline__ void write_directory(
     DirectoryEntry* directory, const Unit& unit, const u32 (&docs)[4], u32 num_docs, u32 lane
 ) {
