@@ -85,7 +85,7 @@ struct BatchShared {
 };
 
 // Takes a place for the lane's warp, and returns the number of those taken before. Each warp takes one after each place that it
-// scores, so the host knows the number before every launch.
+// had, so the host knows the number before every launch.
 __device__ __forceinline__ u32 take_place(const Batch& batch, Run* run) { return atomicAdd(&run->taken, 1) - batch.taken_before; }
 
 // The state of the stage before an entry, or null.

@@ -15,7 +15,7 @@
 //     score    scores are computed, and documents are looked up in all other lists
 //
 // Small batches and single queries find postings when they look them up: their time is that of reads one after another. What the
-// next stage certainly reads is prefetched: documents, headers, norms.
+// next stage probably reads is prefetched: documents, headers, norms.
 // Warps of a thread block share nothing, so __syncwarp is the only barrier.
 //
 // lone.cu runs a single query, batch.cu many.
@@ -23,7 +23,7 @@
 // Exactness: dropped documents have a bound (sums and products of upper bounds, times a slack for all roundings) below a score
 // that k documents reach. The threshold only rises. So the set of candidates depends on timing, but the best k do not. Twin on
 // the host: search/cpu/or/exhaustive.rs.
-// Limits: MAX_TERMS terms; documents below 2^31; fewer than 2^27 items a launch, of at most 512 blocks each.
+// Limits: MAX_TERMS terms; documents below 2^31; fewer than 2^31 items a launch, of at most 512 blocks each.
 // Prefetching the directory of the next list gained nothing.
 #pragma once
 

@@ -13,11 +13,11 @@ constexpr u32 MAX_TERMS = 64;         // terms of a query: 2 per lane if a warp 
 constexpr u32 FEW_TERMS = 8;          // the limit of nearly every query; smaller parameters arrive sooner
 constexpr u32 MAX_K = 1000;           // results of a query
 constexpr u32 WARP_K = 128;           // the most results that a warp sorts
-constexpr u32 TILE_DOCS = 8192;       // documents per thread block of score_tiles: 32 KiB of shared memory
+constexpr u32 TILE_DOCS = 8192;       // documents per tile: 32 KiB of shared memory
 constexpr u32 GROUP_TILES = 8;        // the most tiles of a thread block of score_tiles: a warp for each
 constexpr u32 TILE_THREADS = 256;     // threads per block of tiles.cu
 constexpr u32 LONE_THREADS = 128;     // threads per block of lone.cu
-constexpr u32 BATCH_THREADS = 64;     // threads per block of batch.cu: few, since a block stays resident until its last warp ends
+constexpr u32 BATCH_THREADS = 64;     // threads per block of batch.cu: a multiprocessor holds most warps in this way
 constexpr u32 MERGE_THREADS = 512;    // threads per block of topk.cu
 constexpr u32 SCORE_BINS = 512;       // bins of the histogram of candidates' scores
 
@@ -80,7 +80,7 @@ struct Query {
     }
 };
 
-// A driving list (drive.cuh). Each of its warps takes one item, from first_item up to the next driver's first_item.
+// A driving list (drive.cuh). Its items are those from first_item up to the next driver's first_item.
 struct __align__(16) Driver {
     u32 query;             // number of the query in the batch
     u32 term;              // number of the term in the query

@@ -117,6 +117,9 @@ struct Measurement {
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     arguments.k.iter().try_for_each(|&k| check_k(k))?;
+    if !arguments.what.iter().any(|part| matches!(part, Part::Gpu | Part::GpuQueries)) {
+        arguments.gpu_memory.refuse_for("only --what gpu and gpu-queries use it")?;
+    }
     let sizes = simulator::sizes(&arguments.num_queries)?;
     let path = arguments.out.join("bench.csv");
     check_writable(&path)?;
@@ -176,16 +179,16 @@ fn index(arguments: &Arguments) -> Result<(Arc<Index>, PathBuf), Failure> {
 
 /// The index and the first queries of the log.
 fn input(arguments: &Arguments) -> Result<(Arc<Index>, Vec<Query>), Failure> {
-    input_and_others(arguments).map(|(index, queries, _)| (index, queries))
+    input_and_others(arguments).map(|(index, [queries, _])| (index, queries))
 }
 
 /// The index, the first queries of the log, and the others.
-fn input_and_others(arguments: &Arguments) -> Result<(Arc<Index>, Vec<Query>, Vec<Query>), Failure> {
+fn input_and_others(arguments: &Arguments) -> Result<(Arc<Index>, [Vec<Query>; 2]), Failure> {
     let (index, log) = index(arguments)?;
     let mut queries = super::defaults::read_queries(&log, &arguments.log.form(), &index)?;
     if queries.is_empty() {
         return Err(Failure::input(format!("{}: no query has a term of the index", log.display())));
     }
     let others = queries.split_off(queries.len().min(arguments.limit as usize));
-    Ok((index, queries, others))
+    Ok((index, [queries, others]))
 }

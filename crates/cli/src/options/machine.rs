@@ -161,6 +161,14 @@ impl GpuMemoryArguments {
         }
     }
 
+    /// Fails if there is a budget, because `what` has no use for it.
+    pub(crate) fn refuse_for(&self, what: &str) -> Result<(), Failure> {
+        match self.gpu_memory {
+            Some(_) => Err(Failure::input(format!("--gpu-memory: {what}"))),
+            None => Ok(()),
+        }
+    }
+
     /// The budget, with the expected reads of these queries; `None` without one.
     pub(crate) fn learned(&self, index: &Arc<Index>, queries: &[Query]) -> Option<GpuMemory> {
         self.gpu_memory.map(|bytes| GpuMemory::new(bytes, index, queries))

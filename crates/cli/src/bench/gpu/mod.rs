@@ -7,10 +7,15 @@
 mod published;
 mod queries;
 
+use std::sync::Arc;
+
 use super::{Arguments, Measurement, input_and_others};
 use crate::Failure;
 use tandem_core::base::ids::DeviceId;
+use tandem_core::index::Index;
+use tandem_core::query::Query;
 use tandem_core::search::device::DeviceLimits;
+use tandem_core::search::gpu::GpuMemory;
 use tandem_report::table::Table;
 
 /// Number of runs behind a median.
@@ -50,10 +55,10 @@ fn share_of_copy_rate(limits: &DeviceLimits, bytes: usize, us: f64) -> f64 {
 pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {
     // The device is opened first, so that a machine without a GPU fails at once.
     let limits = DeviceLimits::measure(DeviceId(0), REPEATS)?;
-    let (index, queries, others) = input_and_others(arguments)?;
+    let (index, [queries, others]) = input_and_others(arguments)?;
     let mut rows = limit_rows(&limits);
     published::measure(&limits, &index, &queries, &mut rows)?;
-    let memory = arguments.gpu_memory.learned(&index, &others);
+    let memory = memory(arguments, &index, &others)?;
     queries::measure(&limits, &index, memory.as_ref(), &queries, arguments.rounds as usize, &mut rows)?;
 
     let postings: u64 = queries.iter().flat_map(|query| &query.terms).map(|term| u64::from(term.doc_freq)).sum();
@@ -71,11 +76,21 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
 /// Only the times of queries: quick enough for a profiler.
 pub(super) fn measure_queries(arguments: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {
     let limits = DeviceLimits::measure(DeviceId(0), REPEATS)?;
-    let (index, queries, others) = input_and_others(arguments)?;
+    let (index, [queries, others]) = input_and_others(arguments)?;
     let mut rows = limit_rows(&limits);
-    let memory = arguments.gpu_memory.learned(&index, &others);
+    let memory = memory(arguments, &index, &others)?;
     queries::measure(&limits, &index, memory.as_ref(), &queries, arguments.rounds as usize, &mut rows)?;
     Ok((format!("{}\n", table(&rows)), measurements(rows)))
+}
+
+/// The budget of GPU memory. The queries that are measured do not tell what is read most.
+fn memory(arguments: &Arguments, index: &Arc<Index>, others: &[Query]) -> Result<Option<GpuMemory>, Failure> {
+    let memory = arguments.gpu_memory.learned(index, others);
+    if memory.is_some() && others.is_empty() {
+        let message = "--gpu-memory: the log has no queries after the first --limit ones, which tell what is read most";
+        return Err(Failure::input(message));
+    }
+    Ok(memory)
 }
 
 fn measurements(rows: Vec<Row>) -> Vec<Measurement> {

@@ -27,7 +27,7 @@ use crate::search::device::Device;
 /// Candidates per query. Queries with more, which are rare with seeds, run again alone.
 const CANDIDATES: usize = 4096;
 const CANDIDATES_A_RESULT: usize = 16;
-/// Warps of list kernels that a multiprocessor holds at once.
+/// Warps of a multiprocessor for which items are sized. It holds some more at once.
 const WARPS_A_MULTIPROCESSOR: u32 = 32;
 /// Words for the postings scored and the start and end of a batch.
 const END: usize = 3;

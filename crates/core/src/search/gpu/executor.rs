@@ -165,7 +165,7 @@ impl GpuExecutor {
         super::plan::Plan::new(&self.lone.lists.terms, query, mode, k, self.lone.pruning, &mut Vec::new()).by_tiles
     }
 
-    /// Scored postings of driving lists of the last batch, without tiles.
+    /// Scored postings of driving lists of the last batch, without tiles and without queries for more than 128 results.
     pub fn postings_scored(&self) -> u64 {
         self.postings_scored
     }

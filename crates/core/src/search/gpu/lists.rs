@@ -119,9 +119,9 @@ pub(crate) mod tests {
             let end = DIRECTORY_STRIDE * list.len().div_ceil(BLOCK_LEN) as u64 - 1;
             let entries = &self.directory[(DIRECTORY_STRIDE * u64::from(first_block)) as usize..];
             for (j, entry) in (0..=end).zip(entries) {
-                let before = |j: u64| list.partition_point(|&(doc, _)| u64::from(doc) * scale >> 32 < j);
+                let before = |j: u64| list.partition_point(|&(doc, _)| (u64::from(doc) * scale) >> 32 < j);
                 let own = &list[before(j)..before(j + 1)];
-                let parts = own.iter().map(|&(doc, _)| 1 << (u64::from(doc) * scale >> 27 & 31));
+                let parts = own.iter().map(|&(doc, _)| 1 << (((u64::from(doc) * scale) >> 27) & 31));
                 let expected =
                     DirectoryEntry { before: before(j) as u32, parts: parts.fold(0, |all, part| all | part) };
                 assert_eq!(*entry, expected, "{what}, entry {j}");

@@ -269,14 +269,17 @@ impl DriverShares {
 
     /// Upper bound of the number of hints.
     pub(crate) fn most_hints(entries: usize, blocks: u64, drivers: usize, warps: u32) -> usize {
-        let items = if entries <= FEW_ENTRIES {
-            // Rounding at most doubles the items, which hold either all their rounds or their most blocks.
-            let most_rounds = f64::from(4.0 + ROUNDS_A_BLOCK) * blocks as f64;
-            let full = most_rounds / f64::from(MOST_ROUNDS) + blocks as f64 / f64::from(MOST_BLOCKS);
-            (2.0 * (f64::from(MOST_ITEMS_A_WARP) * f64::from(warps) + full)) as u64
-        } else {
-            // Few blocks make four items each; others at most one item per warp or of the most blocks, in either kind.
-            u64::from(2 * SHARED_WAVES * warps + 2 * warps) + blocks / u64::from(DENSE_BLOCKS)
+        // Rounding at most doubles the items, which hold either all their rounds or their most blocks.
+        let most_rounds = f64::from(4.0 + ROUNDS_A_BLOCK) * blocks as f64;
+        let full = most_rounds / f64::from(MOST_ROUNDS) + blocks as f64 / f64::from(MOST_BLOCKS);
+        let in_small = (2.0 * (f64::from(MOST_ITEMS_A_WARP) * f64::from(warps) + full)) as u64;
+        // Few blocks make four items each; others at most one item per warp or of the most blocks, in either kind.
+        let in_large = u64::from(2 * SHARED_WAVES * warps + 2 * warps) + blocks / u64::from(DENSE_BLOCKS);
+        // A query is counted as two entries before it turns out to be one.
+        let items = match entries {
+            ..=FEW_ENTRIES => in_small,
+            _ if entries - 1 == FEW_ENTRIES => in_small.max(in_large),
+            _ => in_large,
         };
         ((items + drivers as u64) / u64::from(HINTED_ITEMS)) as usize + 1
     }
@@ -414,6 +417,20 @@ mod tests {
         shares.clear();
         plans.iter().zip(0..).for_each(|((plan, terms), query)| shares.add(query, plan, terms, true));
         assert_eq!(shares.len(), 3);
+    }
+
+    #[test]
+    fn gpu_hints_of_the_largest_small_batch_have_room() {
+        const BLOCKS: u32 = 20_000;
+        let (dense, terms) = plan(&[(BLOCKS * BLOCK_LEN as u32, 5.0)], 0.0, Mode::Or);
+        let mut shares = DriverShares::default();
+        let mut entries = [BatchEntry::default(); FEW_ENTRIES];
+        (0..FEW_ENTRIES as u32).for_each(|query| shares.add(query, &dense, &terms, false));
+        shares.share_out(&mut entries, 4224, true);
+        let blocks = FEW_ENTRIES as u64 * u64::from(BLOCKS);
+        for counted in [FEW_ENTRIES, FEW_ENTRIES + 1] {
+            assert!(shares.hints.len() <= DriverShares::most_hints(counted, blocks, FEW_ENTRIES, 4224));
+        }
     }
 
     #[test]

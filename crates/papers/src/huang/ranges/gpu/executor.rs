@@ -242,7 +242,7 @@ impl Shared {
         let holds_local_keys = with <= KEY_BYTES;
         let other = if holds_local_keys { with } else { without };
         // As `shared_vectors_of` in huang.cuh.
-        let vectors = terms.map(|terms| threads * (terms * CURSOR_WORDS / 4 | 1));
+        let vectors = terms.map(|terms| threads * ((terms * CURSOR_WORDS / 4) | 1));
         let cursor_vectors = vectors.filter(|vectors| VECTOR_BYTES * vectors + other <= most_bytes).max().unwrap_or(0);
         Self { bytes: VECTOR_BYTES * cursor_vectors + other, cursor_vectors, holds_local_keys }
     }
