@@ -39,13 +39,14 @@ fn runs_of_every_length_are_timed_on_both_machines() {
 }
 
 #[test]
-fn numbers_of_queries_are_checked_before_the_work() {
+fn options_are_checked_before_the_work() {
     let dir = tempfile::tempdir().unwrap();
     for (arguments, expected) in [
         ("--num-queries 10", "error: --num-queries: \"10\", expected numbers from 1000 to 1000000000\n"),
         ("--num-queries 1e5,1e10", "error: --num-queries: \"1e10\", expected numbers from 1000 to 1000000000\n"),
         ("--num-queries 1e5,100000", "error: --num-queries: 100000 is given twice\n"),
         ("--num-queries 1000.5", "error: --num-queries: 1000.5, expected whole numbers\n"),
+        ("--gpu-memory 1GB", "error: --gpu-memory: only --what gpu and gpu-queries use it\n"),
     ] {
         let output = bench(dir.path(), arguments);
         assert_eq!(String::from_utf8_lossy(&output.stderr), expected);
