@@ -299,8 +299,8 @@ struct Drive {
         if (emits && slot < queue.capacity) queue.candidates[slot] = key;
     }
 
-    // Scores the postings in the queue and those of the item's blocks from `next` on. This is the only call of each stage, because
-    // all are long code.
+    // Scores the postings in the queue and those of the item's blocks from `next` on. This is the only call of each stage,
+    // because all are long code.
     __device__ __forceinline__ void go(u32 next) {
         const QueryTerm& term = queue.terms[item.driver];
         u32 left = 0;  // of the 32 blocks before `next`, which are inspected together, those that are still to read

@@ -312,8 +312,8 @@ __device__ __forceinline__ bool score_tile(
     return true;
 }
 
-// A group of tiles per thread block. With `is_sample`, every sample_stride-th tile of queries with a sample, which the second launch
-// omits. The gate is that of batch.cu.
+// A group of tiles per thread block. With `is_sample`, every sample_stride-th tile of queries with a sample, which the second
+// launch omits. The gate is that of batch.cu.
 extern "C" __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT) score_tiles(
     const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, Run* run, State* states, u64* candidates,
     u64* results, u32 is_sample

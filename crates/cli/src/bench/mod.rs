@@ -118,7 +118,7 @@ struct Measurement {
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     arguments.k.iter().try_for_each(|&k| check_k(k))?;
     if !arguments.what.iter().any(|part| matches!(part, Part::Gpu | Part::GpuQueries)) {
-        arguments.gpu_memory.refuse_for("only --what gpu and gpu-queries use it")?;
+        arguments.gpu_memory.refuse("only --what gpu and gpu-queries use it")?;
     }
     let sizes = simulator::sizes(&arguments.num_queries)?;
     let path = arguments.out.join("bench.csv");

@@ -130,12 +130,12 @@ pub(crate) struct GpuMemoryArguments {
 impl GpuMemoryArguments {
     /// Refuses a budget for a replayed GPU, whose times were measured with the whole index in GPU memory.
     pub(crate) fn needs_gpu(&self, has_gpu: bool) -> Result<(), Failure> {
-        if self.gpu_memory.is_none() || has_gpu {
+        if has_gpu {
             return Ok(());
         }
-        Err(Failure::input(
-            "--gpu-memory: no GPU is driven, and recorded times were measured with the whole index in GPU memory: leave the option out",
-        ))
+        self.refuse(
+            "no GPU is driven, and recorded times were measured with the whole index in GPU memory: leave the option out",
+        )
     }
 
     /// The budget as result files name it; `None` without one.
@@ -161,10 +161,10 @@ impl GpuMemoryArguments {
         }
     }
 
-    /// Fails if there is a budget, because `what` has no use for it.
-    pub(crate) fn refuse_for(&self, what: &str) -> Result<(), Failure> {
+    /// Refuses a budget, for the reason `why`.
+    pub(crate) fn refuse(&self, why: &str) -> Result<(), Failure> {
         match self.gpu_memory {
-            Some(_) => Err(Failure::input(format!("--gpu-memory: {what}"))),
+            Some(_) => Err(Failure::input(format!("--gpu-memory: {why}"))),
             None => Ok(()),
         }
     }

@@ -56,9 +56,9 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
     // The device is opened first, so that a machine without a GPU fails at once.
     let limits = DeviceLimits::measure(DeviceId(0), REPEATS)?;
     let (index, [queries, others]) = input_and_others(arguments)?;
+    let memory = memory(arguments, &index, &others)?;
     let mut rows = limit_rows(&limits);
     published::measure(&limits, &index, &queries, &mut rows)?;
-    let memory = memory(arguments, &index, &others)?;
     queries::measure(&limits, &index, memory.as_ref(), &queries, arguments.rounds as usize, &mut rows)?;
 
     let postings: u64 = queries.iter().flat_map(|query| &query.terms).map(|term| u64::from(term.doc_freq)).sum();
@@ -77,20 +77,19 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
 pub(super) fn measure_queries(arguments: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {
     let limits = DeviceLimits::measure(DeviceId(0), REPEATS)?;
     let (index, [queries, others]) = input_and_others(arguments)?;
-    let mut rows = limit_rows(&limits);
     let memory = memory(arguments, &index, &others)?;
+    let mut rows = limit_rows(&limits);
     queries::measure(&limits, &index, memory.as_ref(), &queries, arguments.rounds as usize, &mut rows)?;
     Ok((format!("{}\n", table(&rows)), measurements(rows)))
 }
 
-/// The budget of GPU memory. The queries that are measured do not tell what is read most.
+/// The budget of GPU memory, with reads that are learned from other queries than those that are measured.
 fn memory(arguments: &Arguments, index: &Arc<Index>, others: &[Query]) -> Result<Option<GpuMemory>, Failure> {
-    let memory = arguments.gpu_memory.learned(index, others);
-    if memory.is_some() && others.is_empty() {
-        let message = "--gpu-memory: the log has no queries after the first --limit ones, which tell what is read most";
-        return Err(Failure::input(message));
+    if others.is_empty() {
+        let why = "all queries of the log are measured, and none is left to learn from which lists are read most: lower --limit";
+        arguments.gpu_memory.refuse(why)?;
     }
-    Ok(memory)
+    Ok(arguments.gpu_memory.learned(index, others))
 }
 
 fn measurements(rows: Vec<Row>) -> Vec<Measurement> {

@@ -19,6 +19,7 @@ const FEW_ENTRIES: usize = 128;
 const ROUNDS_A_BLOCK: f32 = 0.2;
 /// Items per resident warp of a small batch of unions, as long as they have at most [`FEW_ROUNDS`].
 const ITEMS_A_WARP: f32 = 3.0;
+/// The rounds of an item from which on a union has more items instead of longer ones.
 const FEW_ROUNDS: f32 = 4.0;
 /// The most items per resident warp of a small batch of unions. The more there are, the longer they may be.
 const MOST_ITEMS_A_WARP: f32 = 9.0;
