@@ -12,7 +12,6 @@
 //! the next one to use is the next one to read.
 
 use std::collections::VecDeque;
-use std::slice;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -27,7 +26,7 @@ use super::tiered::GpuMemory;
 use super::upload::{UploadOptions, upload};
 use crate::base::ids::DeviceId;
 use crate::base::machine::Class;
-use crate::base::prefetch::prefetch;
+use crate::base::prefetch::prefetch_line;
 use crate::index::{Bm25, Index};
 use crate::query::{Mode, Query};
 use crate::search::device::{Device, GpuError};
@@ -194,8 +193,10 @@ impl GpuExecutor {
             slot.batch.clear();
             while next < batch.len() && next - first < chunk_len {
                 let [query, terms, records] = AHEAD.map(|ahead| batch.get(next + ahead).map(|request| request.query));
-                query.inspect(|query| prefetch(slice::from_ref(*query), size_of_val(*query)));
-                terms.inspect(|query| prefetch(&query.terms, size_of_val(&*query.terms)));
+                query.inspect(|query| prefetch_line(&raw const query.terms));
+                // Always three lines, since the end of a loop of varying length would often be predicted wrong.
+                let lines = terms.map(|query| [0, 5, 10].map(|term| query.terms.as_ptr().wrapping_add(term)));
+                lines.into_iter().flatten().for_each(prefetch_line);
                 records.inspect(|query| self.lone.lists.terms.prefetch(&query.terms));
                 let LoneRunner { lists, pruning, machine, .. } = &self.lone;
                 if !slot.batch.add(&lists.terms, &batch[next], *pruning, &slot.room, *machine) {

@@ -271,15 +271,17 @@ impl DriverShares {
     /// Upper bound of the number of hints.
     pub(crate) fn most_hints(entries: usize, blocks: u64, drivers: usize, warps: u32) -> usize {
         // Rounding at most doubles the items, which hold either all their rounds or their most blocks.
-        let most_rounds = f64::from(4.0 + ROUNDS_A_BLOCK) * blocks as f64;
-        let full = most_rounds / f64::from(MOST_ROUNDS) + blocks as f64 / f64::from(MOST_BLOCKS);
-        let in_small = (2.0 * (f64::from(MOST_ITEMS_A_WARP) * f64::from(warps) + full)) as u64;
+        let in_small = || {
+            let most_rounds = f64::from(4.0 + ROUNDS_A_BLOCK) * blocks as f64;
+            let full = most_rounds / f64::from(MOST_ROUNDS) + blocks as f64 / f64::from(MOST_BLOCKS);
+            (2.0 * (f64::from(MOST_ITEMS_A_WARP) * f64::from(warps) + full)) as u64
+        };
         // Few blocks make four items each; others at most one item per warp or of the most blocks, in either kind.
         let in_large = u64::from(2 * SHARED_WAVES * warps + 2 * warps) + blocks / u64::from(DENSE_BLOCKS);
         // A query is counted as two entries before it turns out to be one.
         let items = match entries {
-            ..=FEW_ENTRIES => in_small,
-            _ if entries - 1 == FEW_ENTRIES => in_small.max(in_large),
+            ..=FEW_ENTRIES => in_small(),
+            _ if entries - 1 == FEW_ENTRIES => in_small().max(in_large),
             _ => in_large,
         };
         ((items + drivers as u64) / u64::from(HINTED_ITEMS)) as usize + 1

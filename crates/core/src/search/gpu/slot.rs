@@ -219,13 +219,20 @@ impl BatchSlot {
         match self.take(at)? {
             TOO_MANY => Ok(QueryOutcome::TooMany),
             count if count <= k as u64 => {
-                for word in at + 1..=at + count as usize {
-                    // Nearly all words have arrived, and the loops of `take` are slow for them.
-                    let key = match self.results.replace_now(word, UNWRITTEN) {
-                        UNWRITTEN => self.take(word)?,
-                        key => key,
-                    };
-                    hits.push(TopK::hit(key));
+                let (first, words) = (hits.len(), at + 1..at + 1 + count as usize);
+                let mut all_arrived = true;
+                // An extension of known length, without a way out at each word, takes a fifth less time.
+                hits.extend(words.clone().map(|word| {
+                    let key = self.results.replace_now(word, UNWRITTEN);
+                    all_arrived &= key != UNWRITTEN;
+                    TopK::hit(key)
+                }));
+                if !all_arrived {
+                    // No score but that of an unwritten word is not a number.
+                    let missing = hits[first..].iter_mut().zip(words).filter(|(hit, _)| hit.score.is_nan());
+                    for (hit, word) in missing {
+                        *hit = TopK::hit(self.take(word)?);
+                    }
                 }
                 Ok(QueryOutcome::Hits)
             }
