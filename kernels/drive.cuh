@@ -84,9 +84,10 @@ __device__ __forceinline__ u32 find_driver(const Driver* drivers, u32 num_driver
 
 constexpr u32 FIND_BIT = 16, SURVIVOR_BIT = 24;  // of the counts of a Drive
 
-// The scan of a list by a warp. KEEPS_COUNTS is that of raise_threshold. With PROBES, which is for many queries, more warps are
-// resident: the counts of the queues share a register, and the item is in shared memory.
-template <bool KEEPS_COUNTS, bool PROBES>
+// The scan of a list by a warp. IS_LONE is for single queries, whose items find documents at the same time: one raises the
+// threshold, the others wait. With PROBES, which is for many queries, more warps are resident: the counts of the queues share a
+// register, and the item is in shared memory.
+template <bool IS_LONE, bool PROBES>
 struct Drive {
     const Lists& lists;
     const Query& query;
@@ -118,8 +119,9 @@ struct Drive {
     // Whether a posting of the driving list may be among the best.
     __device__ __forceinline__ bool posting_can_enter(u32 place) const {
         const Header header(lists.blocks + (queue.terms[item.driver].first_block + place / BLOCK_LEN));
-        header.prefetch_doc(lists.rows_from(header.row), place % BLOCK_LEN);
         const u32 least = least_impact(header.max_impact);
+        if (least > 255) return false;
+        header.prefetch_doc(lists.rows_from(header.row), place % BLOCK_LEN);
         return least <= 1 || header.impact_at(lists.rows_from(header.row), place % BLOCK_LEN) >= least;
     }
 
@@ -286,7 +288,8 @@ struct Drive {
         const u32 more = found + __popc(emitting);
         if (more >= query.k && more / step != found / step) {
             __syncwarp();
-            raise_threshold<KEEPS_COUNTS>(item.state, query, lane);
+            if (IS_LONE) raise_in_turn<IS_LONE>(item.state, query, lane);
+            else raise_threshold<IS_LONE>(item.state, query, lane);
             __syncwarp();
             emits = emits && key >= read_threshold(item.state, query.seed);
             emitting = __ballot_sync(FULL_WARP, emits);
@@ -357,7 +360,7 @@ __device__ __forceinline__ void copy_query(
 }
 
 // One item of a driver, by one warp.
-template <bool KEEPS_COUNTS, bool PROBES>
+template <bool IS_LONE, bool PROBES>
 __device__ __forceinline__ void drive_item(
     const Lists& lists, const Query& query, const Driver& driver, u32 item, bool needs_all, Queue& queue, State* state,
     u32 lane
@@ -374,7 +377,7 @@ __device__ __forceinline__ void drive_item(
     __syncwarp();
     // Other warps raise the threshold, so lane 0's value counts for the whole warp.
     const float floor = __shfl_sync(FULL_WARP, key_score(read_threshold(state, query.seed)), 0);
-    Drive<KEEPS_COUNTS, PROBES> drive = {lists, query, queue, PROBES ? queue.item : own, lane, 0, floor};
+    Drive<IS_LONE, PROBES> drive = {lists, query, queue, PROBES ? queue.item : own, lane, 0, floor};
     if (!drive.can_enter(term.rest)) return;  // the threshold now exceeds everything that this list can begin
 
     if (each == 0) {

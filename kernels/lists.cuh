@@ -11,6 +11,7 @@
 // A list of BLOCK_LEN postings or more has a directory of equal intervals of documents, with 13 postings on average. An entry
 // tells how many postings are before its interval, and which of 32 parts of the interval have any: a look-up of a document that
 // the list lacks, as most are, ends there in two of three cases. Fixed-point arithmetic finds a document's interval and part.
+// Under a budget of device memory the intervals may be longer, which leaves more room for rows.
 //
 //     a full block, documents of 7 bits, frequencies of 2     rows 0 to 6    documents less the first one
 //     (row 1: bits 32 to 63 of each of the four columns)      rows 7 to 14   impacts, one byte each, in 255ths of the best
@@ -24,6 +25,8 @@
 #pragma once
 
 #include "tandem.cuh"
+
+constexpr u32 LINE_ROWS = 8;  // rows of a line of the L2 cache
 
 __device__ __forceinline__ u32 bit_width(u32 value) { return 32 - __clz(value); }
 // Rows of `len` values of a width.
@@ -107,6 +110,11 @@ struct Header {
     __device__ __forceinline__ void prefetch_doc(const u32* rows, u32 i) const {
         prefetch(rows + 4 * (static_cast<u64>(row) + (i / 4 * doc_width() >> 5)));
     }
+    // Fetches all rows.
+    __device__ __forceinline__ void prefetch_rows(const u32* rows) const {
+        const u32 num_rows = (packing >> 19) + value_rows(len(), freq_width());
+        for (u32 i = 0; i < num_rows; i += LINE_ROWS) prefetch(rows + 4 * (static_cast<u64>(row) + i));
+    }
     // Upper bound of the impact at place `i`, in 255ths of `max_impact`.
     __device__ __forceinline__ u32 impact_at(const u32* rows, u32 i) const {
         return __ldg(reinterpret_cast<const unsigned char*>(rows) + (16ull * impact_row() + i));
@@ -122,7 +130,7 @@ struct DirectoryPlace {
 
     __device__ __forceinline__ DirectoryPlace(const Lists& lists, const QueryTerm& term, u32 doc) {
         const u64 place = static_cast<u64>(doc) * term.scale;
-        at = lists.directory + (static_cast<u64>(DIRECTORY_STRIDE) * term.first_block + (place >> 32));
+        at = lists.directory + (static_cast<u64>(lists.directory_stride) * term.first_block + (place >> 32));
         part = static_cast<u32>(place) >> 27;
     }
 

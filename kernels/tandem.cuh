@@ -42,19 +42,17 @@ struct __align__(8) DirectoryEntry {
 struct Lists {
     const Block* blocks;   // blocks of long lists, then one per term for short lists
     const u32* rows;       // four words each
-    const DirectoryEntry* directory;  // DIRECTORY_STRIDE entries per block of a long list
+    const DirectoryEntry* directory;  // `directory_stride` entries per block of a long list
     const float* norms;    // BM25 norm of each document
     const u32* host_rows;  // virtual address of row 0 for host-resident rows, which begin at `num_resident`
     u32 num_docs;
     u32 num_resident;      // number of device-resident rows; a block is entirely before or behind this border
     u32 has_impacts;       // whether frequencies are impacts (Bm25::IMPACTS on the host): every norm is IMPACTS_NORM
+    u32 directory_stride;  // the last entry of a list only says how many postings are before it
 
     // The array that holds the rows of the block with this first row.
     __device__ __forceinline__ const u32* rows_from(u32 row) const { return row < num_resident ? rows : host_rows; }
 };
-
-// Directory entries per block of a long list. The last entry of a list only says how many postings are before it.
-constexpr u32 DIRECTORY_STRIDE = 10;
 
 // One term of a query. Terms are in the order of addition: ascending document frequency.
 struct QueryTerm {
@@ -163,7 +161,6 @@ struct Run {
     u64 started_ns;
     u64 finished;          // finished queries from bit FINISHED_BIT on; below, scored postings of driving lists
     u32 taken;             // places that warps took, of all launches so far
-    u32 reserved;
 };
 constexpr u32 FINISHED_BIT = 44;
 
@@ -173,6 +170,8 @@ struct State {
     u64 progress;          // low half: candidates found, with or without room; high half: finished workers
     u64 started_ns;        // start of score_lone on the device's clock
     u64 done;              // in a batch: finished items from bit DONE_BIT on; below, scored postings
+    u32 is_raised;         // of a single query: 1 while a warp raises the threshold
+    u32 reserved[3];       // padding before the bins
     u32 bins[SCORE_BINS];  // by score, the number of documents that reached the threshold when they were scored
 };
 static_assert(
@@ -197,15 +196,16 @@ __device__ __forceinline__ u64 sign_off(u64* progress, u64 more = SIGN_OFF) {
 }
 constexpr u32 DONE_BIT = 40;
 
-extern "C" __constant__ const u32 tandem_layout[29] = {
+extern "C" __constant__ const u32 tandem_layout[28] = {
     BLOCK_LEN, MAX_TERMS, FEW_TERMS, MAX_K, WARP_K, TILE_DOCS, GROUP_TILES, TILE_THREADS, LONE_THREADS, BATCH_THREADS,
-    MERGE_THREADS, SCORE_BINS, DIRECTORY_STRIDE, sizeof(Lists), sizeof(Block), sizeof(DirectoryEntry), sizeof(QueryTerm),
+    MERGE_THREADS, SCORE_BINS, sizeof(Lists), sizeof(Block), sizeof(DirectoryEntry), sizeof(QueryTerm),
     sizeof(LoneQuery<MAX_TERMS>), sizeof(LoneQuery<FEW_TERMS>), sizeof(BatchQuery), sizeof(TileQuery), sizeof(Batch),
     SMALL_INPUT_WORDS, sizeof(Run), sizeof(State), sizeof(Driver), NO_GATE, static_cast<u32>(TOO_MANY), SLACK_PARTS,
 };
-extern "C" __constant__ const u32 tandem_offsets[80] = {
+extern "C" __constant__ const u32 tandem_offsets[81] = {
     OFFSET(Lists, blocks), OFFSET(Lists, rows), OFFSET(Lists, directory), OFFSET(Lists, norms), OFFSET(Lists, host_rows),
     OFFSET(Lists, num_docs), OFFSET(Lists, num_resident), OFFSET(Lists, has_impacts),
+    OFFSET(Lists, directory_stride),
     OFFSET(Block, row), OFFSET(Block, first_doc), OFFSET(Block, packing), OFFSET(Block, max_impact),
     OFFSET(DirectoryEntry, before), OFFSET(DirectoryEntry, parts),
     OFFSET(QueryTerm, first_block), OFFSET(QueryTerm, doc_freq), OFFSET(QueryTerm, scale), OFFSET(QueryTerm, weight),
@@ -227,8 +227,8 @@ extern "C" __constant__ const u32 tandem_offsets[80] = {
     OFFSET(Batch, num_items), OFFSET(Batch, num_queries), OFFSET(Batch, end_at), OFFSET(Batch, is_first),
     OFFSET(Batch, num_first_items), OFFSET(Batch, item_rows), OFFSET(Batch, tiles_a_block),
     OFFSET(Batch, num_places), OFFSET(Batch, taken_before),
-    OFFSET(Run, started_ns), OFFSET(Run, finished), OFFSET(Run, taken), OFFSET(Run, reserved),
-    OFFSET(State, threshold), OFFSET(State, progress), OFFSET(State, started_ns), OFFSET(State, done), OFFSET(State, bins),
+    OFFSET(Run, started_ns), OFFSET(Run, finished), OFFSET(Run, taken),
+    OFFSET(State, threshold), OFFSET(State, progress), OFFSET(State, started_ns), OFFSET(State, done), OFFSET(State, is_raised), OFFSET(State, bins),
 };
 
 // BM25 score of one posting, bit for bit like Bm25::score on the host: each operation is rounded once and none is fused.
@@ -280,23 +280,14 @@ __device__ __forceinline__ u64 read_threshold(const State* state, float seed) {
 // The candidates found so far by all thread blocks.
 __device__ __forceinline__ u32 num_found(const State* state) { return static_cast<u32>(__ldcg(&state->progress)); }
 
-// The following are atomicAdd and atomicMax for global memory. A warp reads the address of a state from shared memory, which
-// does not tell the compiler the kind of memory that it is in.
-
 // Counts `more` candidates and returns the number before.
 __device__ __forceinline__ u32 add_found(State* state, u32 more) {
-    u64 before, added = more;
-    asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], %2;" : "=l"(before) : "l"(&state->progress), "l"(added));
-    return static_cast<u32>(before);
+    return static_cast<u32>(atomicAdd(&state->progress, static_cast<u64>(more)));
 }
 
-__device__ __forceinline__ void count_in_bin(State* state, u32 bin) {
-    asm volatile("red.relaxed.gpu.global.add.u32 [%0], 1;" ::"l"(state->bins + bin));
-}
+__device__ __forceinline__ void count_in_bin(State* state, u32 bin) { atomicAdd(state->bins + bin, 1); }
 
-__device__ __forceinline__ void raise_to(State* state, u64 key) {
-    asm volatile("red.relaxed.gpu.global.max.u64 [%0], %1;" ::"l"(&state->threshold), "l"(key));
-}
+__device__ __forceinline__ void raise_to(State* state, u64 key) { atomicMax(&state->threshold, key); }
 
 // The device's clock in nanoseconds, with a coarser tick.
 __device__ __forceinline__ u64 clock_ns() {

@@ -167,9 +167,11 @@ __device__ __forceinline__ u32 tile_of(const TileQuery& tiled, u32 number, bool 
     return is_sample ? number * tiled.sample_stride : number;
 }
 
-// Finds the blocks of each list that meet the `count` tiles from number `first` on, and the bounds of their scores.
+// Finds the blocks of each list that meet the `count` tiles from number `first` on, and the bounds of their scores. If no tile is
+// skipped, rows are fetched that will be read.
 __device__ __forceinline__ void find_blocks(
-    const Lists& lists, const Query& query, const TileQuery& tiled, u32 first, u32 count, bool is_sample, TileShared& shared
+    const Lists& lists, const Query& query, const TileQuery& tiled, u32 first, u32 count, bool is_sample, bool scores_all,
+    TileShared& shared
 ) {
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     for (u32 i = warp; i < count * query.num_terms; i += TILE_WARPS) {
@@ -181,7 +183,9 @@ __device__ __forceinline__ void find_blocks(
         const BlockRange range(lists, term, first_doc, last_doc);
         float impact = 0.0f;
         for (u32 block = range.begin + lane; block < range.end; block += WARP) {
-            impact = fmaxf(impact, __ldg(&lists.blocks[term.first_block + block].max_impact));
+            const Header header(lists.blocks + (term.first_block + block));
+            impact = fmaxf(impact, header.max_impact);
+            if (scores_all && header.row < lists.num_resident) header.prefetch_rows(lists.rows);
         }
         impact = warp_max(impact);
         if (lane == 0) {
@@ -345,7 +349,7 @@ extern "C" __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT) score_
             reinterpret_cast<u32*>(shared.tile.terms)[i] = terms[i];
         }
         __syncthreads();
-        find_blocks(lists, query, tiled, first, count, is_sample != 0, shared.tile);
+        find_blocks(lists, query, tiled, first, count, is_sample != 0, entry.scores_all(), shared.tile);
         for (u32 i = 0; i < count; ++i) {
             const u32 tile = tile_of(tiled, first + i, is_sample != 0);
             const bool is_done = is_sample == 0 && tiled.sample_stride != 0 && tile % tiled.sample_stride == 0;

@@ -35,6 +35,7 @@ struct FilePart {
     u32 num_terms;            // 0 if the part has long lists
     u32 num_long_blocks;      // blocks of all long lists, followed by one block per term
     u32 num_docs;
+    u32 directory_stride;     // entries of a directory per block
 };
 
 // One block of the file, the work of one warp.
@@ -170,12 +171,12 @@ extern "C" __global__ void __launch_bounds__(SCAN_THREADS) scan_tiles(u32* rows_
 // before, up to its own, and the last posting also to those behind it. So each is written once, independent of the assignment of
 // blocks.
 __device__ __forceinline__ void write_directory(
-    DirectoryEntry* directory, const Unit& unit, const u32 (&docs)[4], u32 num_docs, u32 lane
+    DirectoryEntry* directory, u32 stride, const Unit& unit, const u32 (&docs)[4], u32 num_docs, u32 lane
 ) {
-    const u32 end = DIRECTORY_STRIDE * ((unit.doc_freq + BLOCK_LEN - 1) / BLOCK_LEN) - 1;
+    const u32 end = stride * ((unit.doc_freq + BLOCK_LEN - 1) / BLOCK_LEN) - 1;
     const u32 scale = static_cast<u32>((static_cast<u64>(end) << 32) / num_docs);
     const auto place_of = [&](u32 doc) { return static_cast<u64>(doc) * scale; };
-    DirectoryEntry* entries = directory + static_cast<u64>(DIRECTORY_STRIDE) * unit.first_block;
+    DirectoryEntry* entries = directory + static_cast<u64>(stride) * unit.first_block;
     u32 lower = __shfl_up_sync(FULL_WARP, docs[3], 1);
     if (lane == 0) lower = unit.packed.base;
     u32 parts = 0;  // of the entry of posting i
@@ -247,5 +248,5 @@ extern "C" __global__ void __launch_bounds__(TRANSCODE_THREADS) write_blocks(
         const u32 packing = Header::pack(block.len, block.doc_width, block.freq_width);
         blocks[number] = {first_row, block.first_doc, packing, most};
     }
-    if (unit.doc_freq >= BLOCK_LEN) write_directory(directory, unit, block.docs, part.num_docs, lane);
+    if (unit.doc_freq >= BLOCK_LEN) write_directory(directory, part.directory_stride, unit, block.docs, part.num_docs, lane);
 }

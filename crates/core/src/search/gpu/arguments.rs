@@ -18,8 +18,8 @@ pub(crate) const WARP_K: usize = 128;
 /// The terms of nearly every query. A kernel with parameters for so few terms starts sooner.
 pub(crate) const FEW_TERMS: usize = 8;
 pub(crate) const SCORE_BINS: usize = 512;
-/// Directory entries per block of a long list.
-pub(crate) const DIRECTORY_STRIDE: u64 = 10;
+/// Directory entries per block of a long list, unless a budget allows fewer.
+pub(crate) const DIRECTORY_STRIDE: u32 = 10;
 pub(crate) const SLACK_PARTS: u32 = 65536;
 /// In place of a number of results: the candidates exceeded their capacity.
 pub(crate) const TOO_MANY: u64 = u64::MAX - 1;
@@ -43,6 +43,7 @@ pub(crate) struct PartArgument {
     pub(crate) num_terms: u32,
     pub(crate) num_long_blocks: u32,
     pub(crate) num_docs: u32,
+    pub(crate) directory_stride: u32,
 }
 
 /// All lists in the searched form, `Lists`.
@@ -57,6 +58,7 @@ pub(crate) struct ListsArgument {
     pub(crate) num_docs: u32,
     pub(crate) num_resident: u32,
     pub(crate) has_impacts: u32,
+    pub(crate) directory_stride: u32,
 }
 
 /// The header of a block, `Block`.
@@ -219,7 +221,6 @@ pub(crate) struct RunArgument {
     started_ns: u64,
     finished: u64,
     taken: u32,
-    reserved: u32,
 }
 
 /// State shared by the kernels of a query, `State`.
@@ -230,6 +231,8 @@ pub(crate) struct StateArgument {
     progress: u64,
     started_ns: u64,
     done: u64,
+    is_raised: u32,
+    reserved: [u32; 3],
     bins: [u32; SCORE_BINS],
 }
 
@@ -238,7 +241,8 @@ pub(crate) fn field_offsets() -> Vec<usize> {
     let lone_query = offsets!(LoneArgument: query, stage, terms, reserved, drivers);
     let short_lone_query = offsets!(LoneArgument<FEW_TERMS>: query, stage, terms, reserved, drivers);
     [
-        offsets!(ListsArgument: blocks, rows, directory, norms, host_rows, num_docs, num_resident, has_impacts),
+        offsets!(ListsArgument: blocks, rows, directory, norms, host_rows, num_docs, num_resident, has_impacts,
+            directory_stride),
         offsets!(BlockArgument: row, first_doc, packing, max_impact),
         offsets!(DirectoryEntry: before, parts),
         offsets!(TermEntry: first_block, doc_freq, scale, weight, rest),
@@ -252,8 +256,8 @@ pub(crate) fn field_offsets() -> Vec<usize> {
         offsets!(BatchArgument: input, queries_at, terms_at, drivers_at, hints_at, tiles_at, later_at),
         offsets!(BatchArgument: num_drivers, num_tiled, num_items, num_queries, end_at, is_first),
         offsets!(BatchArgument: num_first_items, item_rows, tiles_a_block, num_places, taken_before),
-        offsets!(RunArgument: started_ns, finished, taken, reserved),
-        offsets!(StateArgument: threshold, progress, started_ns, done, bins),
+        offsets!(RunArgument: started_ns, finished, taken),
+        offsets!(StateArgument: threshold, progress, started_ns, done, is_raised, bins),
     ]
     .concat()
 }
@@ -262,7 +266,7 @@ pub(crate) fn field_offsets() -> Vec<usize> {
 pub(crate) fn transcode_field_offsets() -> Vec<usize> {
     [
         offsets!(PartArgument: lists, last_docs, entries, payload, slots, short_lists, norms),
-        offsets!(PartArgument: num_lists, num_blocks, first_block, num_terms, num_long_blocks, num_docs),
+        offsets!(PartArgument: num_lists, num_blocks, first_block, num_terms, num_long_blocks, num_docs, directory_stride),
         offsets!(LongList: payload_word, first_block, doc_freq, max_impact, kth_impacts, probe_row, rows),
     ]
     .concat()

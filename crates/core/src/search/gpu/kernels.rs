@@ -8,9 +8,9 @@ use std::sync::Arc;
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg};
 
 use super::arguments::{
-    BatchArgument, BatchEntry, BlockArgument, DIRECTORY_STRIDE, DirectoryEntry, DriverEntry, FEW_TERMS, ListsArgument,
-    LoneArgument, MAX_K, MAX_TERMS, NO_GATE, PartArgument, RunArgument, SCORE_BINS, SLACK_PARTS, SMALL_INPUT_WORDS,
-    SmallInput, StateArgument, TOO_MANY, TermEntry, TileEntry, WARP_K, field_offsets, transcode_field_offsets,
+    BatchArgument, BatchEntry, BlockArgument, DirectoryEntry, DriverEntry, FEW_TERMS, ListsArgument, LoneArgument,
+    MAX_K, MAX_TERMS, NO_GATE, PartArgument, RunArgument, SCORE_BINS, SLACK_PARTS, SMALL_INPUT_WORDS, SmallInput,
+    StateArgument, TOO_MANY, TermEntry, TileEntry, WARP_K, field_offsets, transcode_field_offsets,
 };
 use super::tiered::Rows;
 use crate::index::{BLOCK_LEN, LongList};
@@ -49,7 +49,6 @@ fn sizes() -> Vec<usize> {
         BATCH_THREADS as usize,
         MERGE_THREADS as usize,
         SCORE_BINS,
-        DIRECTORY_STRIDE as usize,
         size_of::<ListsArgument>(),
         size_of::<BlockArgument>(),
         size_of::<DirectoryEntry>(),

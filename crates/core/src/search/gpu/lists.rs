@@ -23,7 +23,7 @@ pub(crate) struct DeviceLists {
 impl DeviceLists {
     pub(crate) fn new(index: &Index, bm25: Bm25, uploaded: Uploaded) -> Self {
         let has_impacts = bm25.is_impacts() && index.is_quantised();
-        Self { terms: TermTable::new(index, bm25), uploaded, has_impacts }
+        Self { terms: TermTable::new(index, bm25, uploaded.directory_stride), uploaded, has_impacts }
     }
 
     pub(crate) fn argument(&self, stream: &CudaStream) -> ListsArgument {
@@ -37,6 +37,7 @@ impl DeviceLists {
             num_docs: self.terms.num_docs,
             num_resident: rows.num_resident(),
             has_impacts: u32::from(self.has_impacts),
+            directory_stride: self.uploaded.directory_stride,
         }
     }
 }
@@ -115,9 +116,10 @@ pub(crate) mod tests {
 
         /// Asserts that the list's directory locates its documents and has their parts.
         pub(crate) fn assert_directory(&self, what: &str, first_block: u32, list: &[(u32, u32)], num_docs: u32) {
-            let scale = u64::from(scale(num_docs, list.len() as u32));
-            let end = DIRECTORY_STRIDE * list.len().div_ceil(BLOCK_LEN) as u64 - 1;
-            let entries = &self.directory[(DIRECTORY_STRIDE * u64::from(first_block)) as usize..];
+            let scale = u64::from(scale(num_docs, list.len() as u32, DIRECTORY_STRIDE));
+            let stride = u64::from(DIRECTORY_STRIDE);
+            let end = stride * list.len().div_ceil(BLOCK_LEN) as u64 - 1;
+            let entries = &self.directory[(stride * u64::from(first_block)) as usize..];
             for (j, entry) in (0..=end).zip(entries) {
                 let before = |j: u64| list.partition_point(|&(doc, _)| (u64::from(doc) * scale) >> 32 < j);
                 let own = &list[before(j)..before(j + 1)];
@@ -218,7 +220,7 @@ pub(crate) mod tests {
         assert!(twice > some_twice && some_twice > once && once == at_once, "{twice} {some_twice} {once} {at_once}");
         for (bm25, uploaded) in uploads {
             let copy = HostCopy::new(&stream, &uploaded.d_blocks, &uploaded.rows, &uploaded.d_directory);
-            let terms = TermTable::new(&index, bm25);
+            let terms = TermTable::new(&index, bm25, DIRECTORY_STRIDE);
             let norms = bm25.norms(index.doc_lengths(), index.average_length());
             for (name, list) in &lists {
                 let id = index.term(name).unwrap();

@@ -138,16 +138,17 @@ impl Plan {
         Self { query, num_drivers, num_dense, num_blocks: blocks, mode, by_tiles, scores_all: false }
     }
 
-    /// The share of a driver's impact range whose postings must be looked up. It is 1 if the later terms alone can
-    /// reach the threshold.
+    /// The share of a driver's impact range whose postings must be looked up in the next list, and the share of those
+    /// that reach the threshold even if the next list lacks them. It is 1 if the later terms alone can reach the
+    /// threshold.
     #[inline]
-    pub(crate) fn share(&self, terms: &[TermEntry], t: usize, needs_all: bool) -> f32 {
+    pub(crate) fn shares(&self, terms: &[TermEntry], t: usize, needs_all: bool) -> [f32; 2] {
         if needs_all {
-            return 1.0;
+            return [1.0, 0.0];
         }
-        let behind = terms.get(t + 1).map_or(0.0, |next| next.rest);
-        let bound = (terms[t].rest - behind).max(f32::MIN_POSITIVE);
-        ((terms[t].rest - self.query.seed) / bound).clamp(0.0, 1.0)
+        let rest = |t: usize| terms.get(t).map_or(0.0, |term| term.rest);
+        let own = (rest(t) - rest(t + 1)).max(f32::MIN_POSITIVE);
+        [rest(t + 1), rest(t + 2)].map(|others| ((own + others - self.query.seed) / own).clamp(0.0, 1.0))
     }
 
     #[inline]

@@ -15,8 +15,14 @@ const SPARSE_BLOCKS: u32 = 32;
 const SHARED_WAVES: u32 = 2;
 /// The most entries of a small batch, whose time is that of its longest items.
 const FEW_ENTRIES: usize = 128;
-/// The cost of a block that is only inspected, in rounds of 32 scored postings.
+/// The cost of a block that is only inspected, in rounds of 32 look-ups.
 const ROUNDS_A_BLOCK: f32 = 0.2;
+/// The cost of 32 look-ups in a list after the next one.
+const ROUNDS_A_LATER_LIST: f32 = 0.75;
+/// The most estimated rounds of such look-ups per block.
+const MOST_LATER_ROUNDS: f32 = 4.2;
+/// The most estimated rounds per block.
+const MOST_ROUNDS_A_BLOCK: f32 = 4.0 + ROUNDS_A_BLOCK + MOST_LATER_ROUNDS;
 /// Items per resident warp of a small batch of unions, as long as they have at most [`FEW_ROUNDS`].
 const ITEMS_A_WARP: f32 = 3.0;
 /// The rounds of an item from which on a union has more items instead of longer ones.
@@ -29,6 +35,9 @@ const MOST_ROUNDS: f32 = 16.0;
 const EQUAL_ITEMS_A_WARP: f32 = 2.0;
 /// The most blocks per item: those that a warp inspects together.
 const MOST_BLOCKS: f32 = 32.0;
+/// The least items of a list in a small batch, if it has as many blocks, since more rounds than estimated do most harm in
+/// the long items of short lists.
+const LEAST_ITEMS: u32 = 64;
 /// Rows by which the items of a small batch are interleaved.
 const FEW_ROWS: u32 = 256;
 /// Rows by which the items of a large, mostly conjunctive batch are interleaved. In other large batches consecutive
@@ -105,10 +114,12 @@ impl ItemSizes {
     }
 }
 
-/// Estimated rounds per block of a list if this share of its impact range is scored. High impacts are rare.
+/// Estimated rounds per block of a list of which these shares of the impact range are looked up in the next list and in
+/// `later` ones. High impacts are rare.
 #[inline]
-fn rounds_of(share: f32) -> f32 {
-    4.0 * share * share * share + ROUNDS_A_BLOCK
+fn rounds_of(shares: [f32; 2], later: usize) -> f32 {
+    let [in_next, in_later] = shares.map(|share| 4.0 * share * share * share);
+    in_next + ROUNDS_A_BLOCK + (in_later * ROUNDS_A_LATER_LIST * later as f32).min(MOST_LATER_ROUNDS)
 }
 
 /// Blocks per item of a small batch, given the rounds of a block and of an item; 0 if four items share a block.
@@ -249,7 +260,7 @@ impl DriverShares {
             let mut sum = 0.0;
             for (t, added) in self.added[..drivers].iter_mut().enumerate() {
                 let Some(driver) = added.last_mut() else { continue };
-                driver.rounds = rounds_of(plan.share(terms, t, needs_all));
+                driver.rounds = rounds_of(plan.shares(terms, t, needs_all), terms.len() - 1 - t);
                 sum += driver.rounds * driver.num_blocks as f32;
             }
             self.rounds += sum;
@@ -270,11 +281,12 @@ impl DriverShares {
 
     /// Upper bound of the number of hints.
     pub(crate) fn most_hints(entries: usize, blocks: u64, drivers: usize, warps: u32) -> usize {
-        // Rounding at most doubles the items, which hold either all their rounds or their most blocks.
+        // Rounding at most doubles the items, which hold all their rounds, or their most blocks, or are the least ones.
         let in_small = || {
-            let most_rounds = f64::from(4.0 + ROUNDS_A_BLOCK) * blocks as f64;
+            let most_rounds = f64::from(MOST_ROUNDS_A_BLOCK) * blocks as f64;
             let full = most_rounds / f64::from(MOST_ROUNDS) + blocks as f64 / f64::from(MOST_BLOCKS);
             (2.0 * (f64::from(MOST_ITEMS_A_WARP) * f64::from(warps) + full)) as u64
+                + u64::from(LEAST_ITEMS) * drivers as u64
         };
         // Few blocks make four items each; others at most one item per warp or of the most blocks, in either kind.
         let in_large = u64::from(2 * SHARED_WAVES * warps + 2 * warps) + blocks / u64::from(DENSE_BLOCKS);
@@ -305,7 +317,8 @@ impl DriverShares {
             let sizes = [false, true].map(|is_dense| sizes.of(t, is_dense));
             self.drivers.extend(added.iter().map(|added| {
                 let blocks_an_item = if is_small {
-                    blocks_of_rounds(added.rounds, rounds_an_item)
+                    let most = added.num_blocks.div_ceil(LEAST_ITEMS);
+                    blocks_of_rounds(added.rounds, rounds_an_item).min(most)
                 } else {
                     sizes[usize::from(added.is_dense)]
                 };

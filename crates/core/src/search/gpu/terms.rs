@@ -5,7 +5,7 @@
 
 use rayon::prelude::*;
 
-use super::arguments::{DIRECTORY_STRIDE, TermEntry};
+use super::arguments::TermEntry;
 use crate::base::ids::TermId;
 use crate::base::prefetch::{prefetch_line, use_large_pages};
 use crate::index::{BLOCK_LEN, BlockBuffer, Bm25, Index, PostingList};
@@ -40,9 +40,10 @@ pub(crate) struct TermTable {
 }
 
 impl TermTable {
-    pub(crate) fn new(index: &Index, bm25: Bm25) -> Self {
+    /// The data for directories of `directory_stride` entries per block.
+    pub(crate) fn new(index: &Index, bm25: Bm25, directory_stride: u32) -> Self {
         let num_terms = index.list_sections().slots.len() as u32;
-        let record = |term| TermRecord::new(index, bm25, TermId(term));
+        let record = |term| TermRecord::new(index, bm25, directory_stride, TermId(term));
         let mut records = Vec::with_capacity(num_terms as usize);
         use_large_pages(records.spare_capacity_mut());
         (0..num_terms).into_par_iter().with_min_len(1024).map(record).collect_into_vec(&mut records);
@@ -92,7 +93,7 @@ impl Rank {
 }
 
 impl TermRecord {
-    fn new(index: &Index, bm25: Bm25, term: TermId) -> Self {
+    fn new(index: &Index, bm25: Bm25, directory_stride: u32, term: TermId) -> Self {
         // Stored impacts hold for the parameters that the index was built with.
         let has_impacts = bm25 == index.built_with();
         let num_docs = index.num_docs();
@@ -100,7 +101,7 @@ impl TermRecord {
             Some(list) => Self {
                 first_block: list.first_block,
                 doc_freq: list.doc_freq,
-                scale: scale(num_docs, list.doc_freq),
+                scale: scale(num_docs, list.doc_freq, directory_stride),
                 max_impact: list.max_impact,
                 kth_impacts: RANKS.map(|rank| if has_impacts { index.list(term).kth_impact(rank) } else { 0.0 }),
                 weight: 0.0,
@@ -147,8 +148,8 @@ fn kth_impacts_of_block(list: &PostingList<'_>, norm: impl Fn(u32) -> f32) -> [f
     kths
 }
 
-/// Directory entries per document of a long list, in units of 2^-32.
-pub(crate) fn scale(num_docs: u32, doc_freq: u32) -> u32 {
-    let entries = DIRECTORY_STRIDE * u64::from(doc_freq.div_ceil(BLOCK_LEN as u32)) - 1;
+/// Directory entries per document of a long list with `stride` entries per block, in units of 2^-32.
+pub(crate) fn scale(num_docs: u32, doc_freq: u32, stride: u32) -> u32 {
+    let entries = u64::from(stride) * u64::from(doc_freq.div_ceil(BLOCK_LEN as u32)) - 1;
     ((entries << 32) / u64::from(num_docs)) as u32
 }

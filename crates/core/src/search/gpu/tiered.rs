@@ -1,6 +1,7 @@
 //! An index that is only partly in device memory.
 //!
-//! Headers, directories and norms are always device-resident: they determine the blocks that a query needs. The rows of blocks
+//! Headers, directories and norms are always device-resident: they determine the blocks that a query needs. Under a small
+//! budget directories have fewer entries per block, since rows are worth more than them. The rows of blocks
 //! (documents, impacts, frequencies) are tiered. Rows that are read often are device-resident. All others are
 //! host-resident, in page-locked memory, and kernels read them across the bus, 32 bytes at a time and only as far as
 //! they need them. A block's header names its first row, and rows before a border are device-resident. So kernels have
@@ -20,6 +21,8 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DriverError};
 
+use super::arguments::DIRECTORY_STRIDE;
+use super::upload::num_directory_bytes;
 use crate::base::ids::TermId;
 use crate::index::Index;
 use crate::query::Query;
@@ -31,10 +34,17 @@ use crate::search::placement::list_rows::{ROW_BYTES, list_blocks, list_sizes};
 use crate::search::placement::read_counter::read_rates;
 use crate::search::placement::row_order::{HotBlocks, RowOrder, place_blocks};
 
+/// Directories take at most one of this number of parts of a budget, if they have more entries than the least.
+const DIRECTORY_PARTS: u64 = 6;
+/// The least directory entries per block under a budget.
+const LEAST_DIRECTORY_STRIDE: u64 = 3;
+
 /// A budget of device memory for an index, with the expected reads of its lists.
 #[derive(Clone, Debug)]
 pub struct GpuMemory {
     bytes: u64,
+    /// Directory entries per block.
+    pub(crate) directory_stride: u32,
     learned: Arc<LearnedReads>,
 }
 
@@ -43,7 +53,10 @@ impl GpuMemory {
     /// device-resident first. Without a log the order is by block number.
     #[must_use]
     pub fn new(bytes: u64, index: &Arc<Index>, log: &[Query]) -> Self {
-        Self { bytes, learned: Arc::new(log_reads(log, &read_rates(index, log))) }
+        let of_one = num_directory_bytes(index.blocks().len(), 1);
+        let most = u64::from(DIRECTORY_STRIDE);
+        let directory_stride = (bytes / DIRECTORY_PARTS / of_one).clamp(LEAST_DIRECTORY_STRIDE, most) as u32;
+        Self { bytes, directory_stride, learned: Arc::new(log_reads(log, &read_rates(index, log))) }
     }
 
     /// Bytes left for rows, with `staying_bytes` always device-resident and `room_bytes` free. Fails with

@@ -54,6 +54,8 @@ pub(crate) struct Uploaded {
     pub(crate) rows: Rows,
     pub(crate) d_directory: CudaSlice<DirectoryEntry>,
     pub(crate) d_norms: CudaSlice<u32>,
+    /// Directory entries per block.
+    pub(crate) directory_stride: u32,
     pub(crate) report: UploadReport,
 }
 
@@ -71,7 +73,8 @@ pub(crate) fn upload(
     let began = Instant::now();
     let lists = index.list_sections();
     let parts = parts(&lists, options.part_bytes);
-    let needed_bytes = needed_bytes(&lists, &parts) + options.reserved_bytes;
+    let directory_stride = options.memory.map_or(DIRECTORY_STRIDE, |memory| memory.directory_stride);
+    let needed_bytes = needed_bytes(&lists, &parts, directory_stride) + options.reserved_bytes;
     let free_bytes = device.free_bytes()?.min(options.limit_bytes);
     numbered("blocks", num_blocks(&lists))?;
     let Some(room_bytes) = free_bytes.checked_sub(needed_bytes) else {
@@ -79,7 +82,7 @@ pub(crate) fn upload(
     };
     let all_parts_bytes: u64 = parts.iter().map(|part| part.bytes).sum();
     let once_bytes = 4 * u64::from(lists.num_docs) + terms_bytes(&lists) + all_parts_bytes;
-    let job = UploadJob { device, stream, kernels, index, lists, parts, room_bytes, progress };
+    let job = UploadJob { device, stream, kernels, index, lists, parts, directory_stride, room_bytes, progress };
     let mut staging = Staging::new(stream, STAGING_WORDS).map_err(failed)?;
 
     let mut measured = job.measure(&mut staging, bm25, once_bytes).map_err(failed)?;
@@ -116,6 +119,7 @@ struct UploadJob<'a> {
     index: &'a Index,
     lists: ListSections<'a>,
     parts: Vec<FilePart>,
+    directory_stride: u32,
     /// Device memory for parts and rows in bytes.
     room_bytes: u64,
     progress: &'a dyn Fn(u64, u64),
@@ -149,19 +153,27 @@ struct Placed {
 impl UploadJob<'_> {
     /// Uploads norms, terms and all parts, and counts the rows of every block. Parts stay while there is room.
     fn measure(&self, staging: &mut Staging<'_>, bm25: Bm25, total_bytes: u64) -> Result<Measured, DriverError> {
-        let Self { stream, kernels, lists, .. } = self;
+        let Self { stream, kernels, lists, directory_stride, .. } = self;
         let d_norms = upload_norms(staging, self.index, bm25)?;
         let norms_at = address(stream, &d_norms);
         let terms = DevicePart::terms(staging, lists)?;
         let mut counts = RowCounts::new(stream, num_blocks(lists) as u32)?;
         // SAFETY: the part belongs to the opened index, is freed in stream order, and all blocks have counts.
-        unsafe { kernels.measure_blocks(stream, &terms.argument(stream, lists, norms_at), &mut counts) }?;
+        unsafe {
+            kernels.measure_blocks(stream, &terms.argument(stream, lists, norms_at, *directory_stride), &mut counts)
+        }?;
         let mut kept: Vec<Option<DevicePart>> = Vec::with_capacity(self.parts.len());
         let mut kept_bytes = 0;
         for part in &self.parts {
             let on_device = DevicePart::long_lists(staging, lists, part)?;
             // SAFETY: see the terms' part above.
-            unsafe { kernels.measure_blocks(stream, &on_device.argument(stream, lists, norms_at), &mut counts) }?;
+            unsafe {
+                kernels.measure_blocks(
+                    stream,
+                    &on_device.argument(stream, lists, norms_at, *directory_stride),
+                    &mut counts,
+                )
+            }?;
             let is_kept = kept_bytes + part.bytes <= self.room_bytes;
             kept_bytes += if is_kept { part.bytes } else { 0 };
             kept.push(is_kept.then_some(on_device));
@@ -176,7 +188,7 @@ impl UploadJob<'_> {
             let num_resident = kernels.scan_rows(stream, counts).map_err(failed)?;
             return Ok(Placed { num_resident, num_on_host: 0 });
         };
-        let rows_bytes = memory.rows_bytes(staying_bytes(lists), *room_bytes)?;
+        let rows_bytes = memory.rows_bytes(staying_bytes(lists, self.directory_stride), *room_bytes)?;
         let order = memory.order(index, counts.rows(stream).map_err(failed)?);
         counts.place(stream, &order.first_rows).map_err(failed)?;
         let num_resident = order.num_resident(rows_bytes / ROW_BYTES);
@@ -191,18 +203,26 @@ impl UploadJob<'_> {
         placed: &Placed,
         total_bytes: u64,
     ) -> Result<Uploaded, DriverError> {
-        let Self { stream, kernels, lists, .. } = self;
+        let Self { stream, kernels, lists, directory_stride, .. } = self;
         let Measured { d_norms, counts, terms, kept, .. } = measured;
         let norms_at = address(stream, &d_norms);
         let mut rows = Rows::new(self.device, stream, placed.num_resident, placed.num_on_host)?;
-        let mut d_directory = stream.alloc_zeros::<DirectoryEntry>(directory_len(lists) as usize)?;
+        let directory_len = directory_len(lists.blocks.len(), *directory_stride);
+        let mut d_directory = stream.alloc_zeros::<DirectoryEntry>(directory_len as usize)?;
         // SAFETY: kernels write every block before others read it. Places of long lists among the short ones' blocks are
         // never read.
         let mut d_blocks = unsafe { stream.alloc::<BlockArgument>(num_blocks(lists) as usize) }?;
         let mut write = |part: DevicePart| {
             let targets = (&mut d_blocks, &mut rows, &mut d_directory);
             // SAFETY: the part was measured, and the targets have the measured sizes.
-            unsafe { kernels.write_blocks(stream, &part.argument(stream, lists, norms_at), &counts, targets) }
+            unsafe {
+                kernels.write_blocks(
+                    stream,
+                    &part.argument(stream, lists, norms_at, *directory_stride),
+                    &counts,
+                    targets,
+                )
+            }
         };
         write(terms)?;
         for (part, on_device) in self.parts.iter().zip(kept) {
@@ -215,7 +235,14 @@ impl UploadJob<'_> {
         }
         drop(counts);
         wait(stream)?;
-        Ok(Uploaded { d_blocks, rows, d_directory, d_norms, report: UploadReport::default() })
+        Ok(Uploaded {
+            d_blocks,
+            rows,
+            d_directory,
+            d_norms,
+            directory_stride: *directory_stride,
+            report: UploadReport::default(),
+        })
     }
 }
 
@@ -225,15 +252,15 @@ fn numbered(what: &'static str, count: u64) -> Result<u32, ExecError> {
 }
 
 /// Device memory of the upload without the rows: permanent and temporary data.
-fn needed_bytes(lists: &ListSections<'_>, parts: &[FilePart]) -> u64 {
+fn needed_bytes(lists: &ListSections<'_>, parts: &[FilePart], directory_stride: u32) -> u64 {
     let largest_part = parts.iter().map(|part| part.bytes).max().unwrap_or(0);
-    staying_bytes(lists) + RowCounts::bytes(num_blocks(lists)) + terms_bytes(lists) + largest_part
+    staying_bytes(lists, directory_stride) + RowCounts::bytes(num_blocks(lists)) + terms_bytes(lists) + largest_part
 }
 
 /// Bytes that are device-resident under any budget: headers, directories, norms.
-fn staying_bytes(lists: &ListSections<'_>) -> u64 {
-    let entries = size_of::<DirectoryEntry>() as u64 * directory_len(lists);
-    size_of::<BlockArgument>() as u64 * num_blocks(lists) + entries + 4 * u64::from(lists.num_docs)
+fn staying_bytes(lists: &ListSections<'_>, directory_stride: u32) -> u64 {
+    let directories = num_directory_bytes(lists.blocks.len(), directory_stride);
+    size_of::<BlockArgument>() as u64 * num_blocks(lists) + directories + 4 * u64::from(lists.num_docs)
 }
 
 /// Blocks in the searched form: those of long lists, and one per term for short lists.
@@ -241,8 +268,13 @@ fn num_blocks(lists: &ListSections<'_>) -> u64 {
     lists.blocks.len() as u64 + lists.slots.len() as u64
 }
 
-fn directory_len(lists: &ListSections<'_>) -> u64 {
-    (lists.blocks.len() as u64 * DIRECTORY_STRIDE).max(1)
+/// Bytes of the directories of long lists with this number of blocks.
+pub(crate) fn num_directory_bytes(num_long_blocks: usize, stride: u32) -> u64 {
+    size_of::<DirectoryEntry>() as u64 * directory_len(num_long_blocks, stride)
+}
+
+fn directory_len(num_long_blocks: usize, stride: u32) -> u64 {
+    (num_long_blocks as u64 * u64::from(stride)).max(1)
 }
 
 fn terms_bytes(lists: &ListSections<'_>) -> u64 {
@@ -330,11 +362,18 @@ impl DevicePart {
     }
 
     /// The part in the kernels' form. The norm of document 0 is at `norms_at`.
-    fn argument(&self, stream: &CudaStream, lists: &ListSections<'_>, norms_at: u64) -> PartArgument {
+    fn argument(
+        &self,
+        stream: &CudaStream,
+        lists: &ListSections<'_>,
+        norms_at: u64,
+        directory_stride: u32,
+    ) -> PartArgument {
         let all = PartArgument {
             norms: norms_at,
             num_long_blocks: lists.blocks.len() as u32,
             num_docs: lists.num_docs,
+            directory_stride,
             ..PartArgument::default()
         };
         match self {

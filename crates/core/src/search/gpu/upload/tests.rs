@@ -65,7 +65,8 @@ fn gpu_reads_blocks_of_the_largest_documents() {
     assert!(on_device.len() > 5);
 
     let mut counts = RowCounts::new(&stream, num_blocks(&sections) as u32).unwrap();
-    let arguments: Vec<_> = on_device.iter().map(|part| part.argument(&stream, &sections, norms_at)).collect();
+    let arguments: Vec<_> =
+        on_device.iter().map(|part| part.argument(&stream, &sections, norms_at, DIRECTORY_STRIDE)).collect();
     for argument in &arguments {
         // SAFETY: the parts hold valid lists, and all blocks have counts.
         unsafe { kernels.measure_blocks(&stream, argument, &mut counts) }.unwrap();
@@ -74,7 +75,8 @@ fn gpu_reads_blocks_of_the_largest_documents() {
     // The initial content differs from any correct output.
     let poison = |words: usize| stream.clone_htod(&vec![0xa5a5_a5a5_u32; words]).unwrap();
     let mut rows = Rows::all_resident(poison(4 * num_rows as usize));
-    let mut d_directory = stream.alloc_zeros::<DirectoryEntry>(directory_len(&sections) as usize).unwrap();
+    let mut d_directory =
+        stream.alloc_zeros::<DirectoryEntry>(directory_len(sections.blocks.len(), DIRECTORY_STRIDE) as usize).unwrap();
     let mut d_blocks = stream.clone_htod(&vec![BlockArgument::default(); num_blocks(&sections) as usize]).unwrap();
     for argument in &arguments {
         let targets = (&mut d_blocks, &mut rows, &mut d_directory);

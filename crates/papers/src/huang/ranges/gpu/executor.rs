@@ -23,7 +23,9 @@ const WARP: u32 = 32;
 const VECTOR_BYTES: usize = 16;
 /// Threads of a block among which those of a query are spread. Threads of a warp take different paths, so fewer of them
 /// wait less for each other, but more warps share the issue slots.
-const SPREAD_THREADS: u32 = 256;
+const SPREAD_THREADS: u32 = 512;
+/// The same where every posting is scored, which keeps the issue slots busy.
+const SPREAD_THREADS_OF_OR: u32 = 256;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
@@ -132,7 +134,8 @@ impl RangesGpu {
         events[0].record(stream).map_err(copying)?;
         stream.memcpy_htod(&batch.bytes, &mut self.d_batch.slice_mut(..batch.bytes.len())).map_err(copying)?;
         let running = |e| GpuError::of(format!("kernel `{}`, {} queries", Kernels::name(strategy), queries.len()), &e);
-        let spread = (SPREAD_THREADS / threads).clamp(1, WARP);
+        let spread_threads = if strategy == Strategy::Or { SPREAD_THREADS_OF_OR } else { SPREAD_THREADS };
+        let spread = (spread_threads / threads).clamp(1, WARP);
         let argument = self.argument(&batch, k, spread, &shared);
         let shape = LaunchConfig {
             grid_dim: (queries.len() as u32, 1, 1),
