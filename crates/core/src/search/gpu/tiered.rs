@@ -20,15 +20,15 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DriverError};
 
+use super::terms::scale;
 use crate::base::ids::TermId;
 use crate::index::Index;
 use crate::query::Query;
 use crate::search::device::host_memory::HostMemory;
 use crate::search::device::{Device, GpuError};
-use crate::search::placement::expected_reads::log_reads;
 use crate::search::placement::learned_reads::LearnedReads;
 use crate::search::placement::list_rows::{ROW_BYTES, list_blocks, list_sizes};
-use crate::search::placement::read_counter::read_rates;
+use crate::search::placement::read_counter::log_reads;
 use crate::search::placement::row_order::{HotBlocks, RowOrder, place_blocks};
 
 /// A budget of device memory for an index, with the expected reads of its lists.
@@ -43,7 +43,7 @@ impl GpuMemory {
     /// device-resident first. Without a log the order is by block number.
     #[must_use]
     pub fn new(bytes: u64, index: &Arc<Index>, log: &[Query]) -> Self {
-        Self { bytes, learned: Arc::new(log_reads(log, &read_rates(index, log))) }
+        Self { bytes, learned: Arc::new(log_reads(index, log, scale)) }
     }
 
     /// Bytes left for rows, with `staying_bytes` always device-resident and `room_bytes` free. Fails with
