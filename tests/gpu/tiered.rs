@@ -38,8 +38,10 @@ fn any_budget_of_device_memory_gives_the_same_answers() {
             world.gpu = with_memory(&world, budget, log).unwrap();
             let report = world.gpu.upload_report();
             assert!(report.device_bytes <= budget, "{report:?} with {budget}");
-            assert_eq!(report.device_bytes + report.host_bytes, whole.device_bytes);
-            assert_eq!(report.host_bytes == 0, share == 1.0, "{report:?}");
+            // Directories may be coarser than without a budget, so that more rows are device-resident.
+            assert!(report.device_bytes + report.host_bytes <= whole.device_bytes, "{report:?} of {whole:?}");
+            assert!(report.host_bytes == 0 || share < 1.0, "{report:?}");
+            assert!(report.host_bytes > 0 || share > 0.4, "{report:?}");
             let note = format!("{budget} of {} bytes", whole.device_bytes);
             world.check_batch(&queries, 10, &note);
             for query in &queries[..sized(20, 3)] {

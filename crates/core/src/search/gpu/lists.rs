@@ -57,9 +57,9 @@ pub(crate) mod tests {
     use crate::search::device::{Device, GpuError};
     use crate::search::gpu::arguments::{BlockArgument, DIRECTORY_STRIDE, DirectoryEntry};
     use crate::search::gpu::kernels::Kernels;
-    use crate::search::gpu::terms::scale;
     use crate::search::gpu::tiered::Rows;
     use crate::search::gpu::upload::{UploadOptions, upload};
+    use crate::search::placement::list_rows::directory_scale;
 
     /// A device with its kernels, or `None` with a note that the test was skipped.
     pub(crate) fn open() -> Option<(Device, Arc<CudaStream>, Kernels)> {
@@ -116,7 +116,7 @@ pub(crate) mod tests {
 
         /// Asserts that the list's directory locates its documents and has their parts.
         pub(crate) fn assert_directory(&self, what: &str, first_block: u32, list: &[(u32, u32)], num_docs: u32) {
-            let scale = u64::from(scale(num_docs, list.len() as u32, DIRECTORY_STRIDE));
+            let scale = u64::from(directory_scale(num_docs, list.len() as u32, DIRECTORY_STRIDE));
             let stride = u64::from(DIRECTORY_STRIDE);
             let end = stride * list.len().div_ceil(BLOCK_LEN) as u64 - 1;
             let entries = &self.directory[(stride * u64::from(first_block)) as usize..];

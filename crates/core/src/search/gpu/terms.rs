@@ -10,6 +10,7 @@ use crate::base::ids::TermId;
 use crate::base::prefetch::{prefetch_line, use_large_pages};
 use crate::index::{BLOCK_LEN, BlockBuffer, Bm25, Index, PostingList};
 use crate::query::QueryTerm;
+use crate::search::placement::list_rows::directory_scale;
 
 /// Ranks with known impacts: those that the index stores.
 const RANKS: [usize; 3] = [10, 100, 1000];
@@ -101,7 +102,7 @@ impl TermRecord {
             Some(list) => Self {
                 first_block: list.first_block,
                 doc_freq: list.doc_freq,
-                scale: scale(num_docs, list.doc_freq, directory_stride),
+                scale: directory_scale(num_docs, list.doc_freq, directory_stride),
                 max_impact: list.max_impact,
                 kth_impacts: RANKS.map(|rank| if has_impacts { index.list(term).kth_impact(rank) } else { 0.0 }),
                 weight: 0.0,
@@ -146,10 +147,4 @@ fn kth_impacts_of_block(list: &PostingList<'_>, norm: impl Fn(u32) -> f32) -> [f
         }
     }
     kths
-}
-
-/// Directory entries per document of a long list with `stride` entries per block, in units of 2^-32.
-pub(crate) fn scale(num_docs: u32, doc_freq: u32, stride: u32) -> u32 {
-    let entries = u64::from(stride) * u64::from(doc_freq.div_ceil(BLOCK_LEN as u32)) - 1;
-    ((entries << 32) / u64::from(num_docs)) as u32
 }

@@ -21,23 +21,16 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DriverError};
 
-use super::arguments::DIRECTORY_STRIDE;
-use super::upload::num_directory_bytes;
+use super::upload::directory_stride;
 use crate::base::ids::TermId;
 use crate::index::Index;
 use crate::query::Query;
 use crate::search::device::host_memory::HostMemory;
 use crate::search::device::{Device, GpuError};
-use crate::search::placement::expected_reads::log_reads;
 use crate::search::placement::learned_reads::LearnedReads;
 use crate::search::placement::list_rows::{ROW_BYTES, list_blocks, list_sizes};
-use crate::search::placement::read_counter::read_rates;
+use crate::search::placement::read_counter::log_reads;
 use crate::search::placement::row_order::{HotBlocks, RowOrder, place_blocks};
-
-/// Directories take at most one of this number of parts of a budget, if they have more entries than the least.
-const DIRECTORY_PARTS: u64 = 6;
-/// The least directory entries per block under a budget.
-const LEAST_DIRECTORY_STRIDE: u64 = 3;
 
 /// A budget of device memory for an index, with the expected reads of its lists.
 #[derive(Clone, Debug)]
@@ -53,10 +46,8 @@ impl GpuMemory {
     /// device-resident first. Without a log the order is by block number.
     #[must_use]
     pub fn new(bytes: u64, index: &Arc<Index>, log: &[Query]) -> Self {
-        let of_one = num_directory_bytes(index.blocks().len(), 1);
-        let most = u64::from(DIRECTORY_STRIDE);
-        let directory_stride = (bytes / DIRECTORY_PARTS / of_one).clamp(LEAST_DIRECTORY_STRIDE, most) as u32;
-        Self { bytes, directory_stride, learned: Arc::new(log_reads(log, &read_rates(index, log))) }
+        let directory_stride = directory_stride(&index.list_sections(), bytes);
+        Self { bytes, directory_stride, learned: Arc::new(log_reads(index, log, directory_stride)) }
     }
 
     /// Bytes left for rows, with `staying_bytes` always device-resident and `room_bytes` free. Fails with

@@ -29,6 +29,11 @@ use crate::search::device::{Device, GpuError};
 use crate::search::placement::list_rows::ROW_BYTES;
 use crate::search::{ExecError, UploadReport};
 
+/// The parts of a budget of which directories take at most one.
+const DIRECTORY_PARTS: u64 = 6;
+/// The least directory entries per block.
+const LEAST_DIRECTORY_STRIDE: u64 = 3;
+
 /// Options of an upload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UploadOptions<'a> {
@@ -207,7 +212,7 @@ impl UploadJob<'_> {
         let Measured { d_norms, counts, terms, kept, .. } = measured;
         let norms_at = address(stream, &d_norms);
         let mut rows = Rows::new(self.device, stream, placed.num_resident, placed.num_on_host)?;
-        let directory_len = directory_len(lists.blocks.len(), *directory_stride);
+        let directory_len = directory_len(lists, *directory_stride);
         let mut d_directory = stream.alloc_zeros::<DirectoryEntry>(directory_len as usize)?;
         // SAFETY: kernels write every block before others read it. Places of long lists among the short ones' blocks are
         // never read.
@@ -259,7 +264,7 @@ fn needed_bytes(lists: &ListSections<'_>, parts: &[FilePart], directory_stride: 
 
 /// Bytes that are device-resident under any budget: headers, directories, norms.
 fn staying_bytes(lists: &ListSections<'_>, directory_stride: u32) -> u64 {
-    let directories = num_directory_bytes(lists.blocks.len(), directory_stride);
+    let directories = size_of::<DirectoryEntry>() as u64 * directory_len(lists, directory_stride);
     size_of::<BlockArgument>() as u64 * num_blocks(lists) + directories + 4 * u64::from(lists.num_docs)
 }
 
@@ -268,13 +273,16 @@ fn num_blocks(lists: &ListSections<'_>) -> u64 {
     lists.blocks.len() as u64 + lists.slots.len() as u64
 }
 
-/// Bytes of the directories of long lists with this number of blocks.
-pub(crate) fn num_directory_bytes(num_long_blocks: usize, stride: u32) -> u64 {
-    size_of::<DirectoryEntry>() as u64 * directory_len(num_long_blocks, stride)
+/// Directory entries per block under a budget of device memory. Directories take at most a part of it, unless they have the least
+/// entries, since rows are worth more.
+pub(crate) fn directory_stride(lists: &ListSections<'_>, budget_bytes: u64) -> u32 {
+    let of_one = size_of::<DirectoryEntry>() as u64 * directory_len(lists, 1);
+    let room_bytes = budget_bytes.saturating_sub(staying_bytes(lists, 0)).min(budget_bytes / DIRECTORY_PARTS);
+    (room_bytes / of_one).clamp(LEAST_DIRECTORY_STRIDE, u64::from(DIRECTORY_STRIDE)) as u32
 }
 
-fn directory_len(num_long_blocks: usize, stride: u32) -> u64 {
-    (num_long_blocks as u64 * u64::from(stride)).max(1)
+fn directory_len(lists: &ListSections<'_>, directory_stride: u32) -> u64 {
+    (lists.blocks.len() as u64 * u64::from(directory_stride)).max(1)
 }
 
 fn terms_bytes(lists: &ListSections<'_>) -> u64 {

@@ -3,7 +3,6 @@
 //! Most documents of a query's shortest list are dropped before they are looked up in longer lists. Their share depends
 //! on the index, its scores and the number of lists, so it is counted on queries of a log.
 
-use super::learned_reads::LearnedReads;
 use crate::index::BLOCK_LEN;
 use crate::query::Query;
 
@@ -77,14 +76,6 @@ pub(crate) fn expected_reads<'a, I: Iterator<Item = (u32, u32)> + Clone>(
 
 pub(crate) fn query_reads<'a>(query: &'a Query, rates: &'a ReadRates) -> impl Iterator<Item = ListRead> + use<'a> {
     expected_reads(query.terms.iter().map(|term| (term.term.0, term.doc_freq)), rates)
-}
-
-pub(crate) fn log_reads(log: &[Query], rates: &ReadRates) -> LearnedReads {
-    let mut learned = LearnedReads::default();
-    for (number, query) in log.iter().enumerate() {
-        query_reads(query, rates).for_each(|read| learned.record(number, read.list, read.reads));
-    }
-    learned
 }
 
 #[cfg(test)]

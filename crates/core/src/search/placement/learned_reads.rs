@@ -1,13 +1,14 @@
 //! Expected reads of every list, learned from the queries of a log.
 //!
 //! Counts of rare events mislead: a list with two reads in the log may be popular or lucky, and lists without reads
-//! will be read later. The estimate lies between a list's count and the mean of its length class (empirical Bayes;
+//! will be read later. The estimate lies between a list's count and what lists of like length read (empirical Bayes;
 //! Robbins 1956):
 //!
 //! ```text
-//!   expected = counted + prior · mean of the class          a class spans a quarter of an octave of list lengths
+//!   expected = counted + prior · rows · mean reads per row      of lists of like length
 //! ```
 //!
+//! A log reads few lists of any one length, so the mean is smoothed over lengths: lists an octave away count 0.6 times.
 //! The best prior is small if queries recur and large if each query uses other lists. Cross-validation between the two
 //! halves of the log selects it.
 
@@ -37,9 +38,9 @@ pub(crate) struct LearnedReads {
     halves: [BTreeMap<u32, f64>; 2],
 }
 
+/// Rows by length class.
 #[derive(Clone, Debug, Default)]
 struct Classes {
-    lists: Vec<f64>,
     rows: Vec<f64>,
 }
 
@@ -64,8 +65,8 @@ impl LearnedReads {
         // The prior was chosen for the counts of half a log.
         let means = classes.means(lists, &counted).into_iter().map(|mean| prior * mean / 2.0).collect::<Vec<f64>>();
         let expected = |(number, list): (u32, &ListSize)| {
-            let reads = counted.get(&number).copied().unwrap_or(0.0) + means[list.class()];
-            (reads / list.rows.max(1) as f64) as f32
+            let reads = counted.get(&number).copied().unwrap_or(0.0);
+            (reads / list.rows.max(1) as f64 + means[list.class()]) as f32
         };
         (0..).zip(lists).map(expected).collect()
     }
@@ -84,19 +85,26 @@ impl LearnedReads {
 impl Classes {
     fn of(lists: &[ListSize]) -> Self {
         let num_classes = lists.iter().map(|list| list.class() + 1).max().unwrap_or(0);
-        let mut classes = Self { lists: vec![0.0; num_classes], rows: vec![0.0; num_classes] };
-        for list in lists {
-            classes.lists[list.class()] += 1.0;
-            classes.rows[list.class()] += list.rows as f64;
-        }
-        classes
+        let mut rows = vec![0.0; num_classes];
+        lists.iter().for_each(|list| rows[list.class()] += list.rows as f64);
+        Self { rows }
     }
 
+    /// Smoothed reads per row of each class. Lists weigh by the normal density of their distance, in octaves.
     fn means(&self, lists: &[ListSize], reads: &BTreeMap<u32, f64>) -> Vec<f64> {
-        let mut means = vec![0.0; self.lists.len()];
-        reads.iter().for_each(|(&list, reads)| means[lists[list as usize].class()] += reads);
-        means.iter_mut().zip(&self.lists).for_each(|(mean, lists)| *mean /= lists.max(1.0));
-        means
+        let mut of_class = vec![0.0; self.rows.len()];
+        reads.iter().for_each(|(&list, reads)| of_class[lists[list as usize].class()] += reads);
+        let mean = |class: usize| {
+            let (mut reads, mut rows) = (0.0, 0.0);
+            for (other, (of_other, other_rows)) in of_class.iter().zip(&self.rows).enumerate() {
+                let octaves = class.abs_diff(other) as f64 / CLASSES_AN_OCTAVE;
+                let weight = (-octaves * octaves / 2.0).exp();
+                reads += weight * of_other;
+                rows += weight * other_rows;
+            }
+            reads / rows.max(1.0)
+        };
+        (0..of_class.len()).map(mean).collect()
     }
 
     /// Mean place, from 0 to 1, of the `asked` reads in the order by `known` reads. It is the host-resident share of
@@ -110,14 +118,14 @@ impl Classes {
             let ListSize { rows, .. } = lists[*list as usize];
             let (class, rows) = (lists[*list as usize].class(), rows as f64);
             unknown[class].0 -= rows;
-            parts.push(((reads + prior * means[class]) / rows.max(1.0), rows, asked.get(list).copied().unwrap_or(0.0)));
+            let asked = asked.get(list).copied().unwrap_or(0.0);
+            parts.push((reads / rows.max(1.0) + prior * means[class], rows, asked));
         }
         for (list, reads) in asked.iter().filter(|(list, _)| !known.contains_key(list)) {
             unknown[lists[*list as usize].class()].1 += reads;
         }
         for (class, (rows, reads)) in unknown.into_iter().enumerate().filter(|(_, (rows, _))| *rows > 0.0) {
-            let of_a_list = rows / self.lists[class].max(1.0);
-            parts.push((prior * means[class] / of_a_list.max(1.0), rows, reads));
+            parts.push((prior * means[class], rows, reads));
         }
         parts.sort_by(|a, b| b.0.total_cmp(&a.0));
         let all_rows: f64 = self.rows.iter().sum();
@@ -192,6 +200,25 @@ mod tests {
             .collect();
         let (with, without) = (host_share(&row_reads, &lists(), &later), host_share(&counted_only, &lists(), &later));
         assert!(with < 0.15 && without > 0.4, "{with} and {without}");
+    }
+
+    #[test]
+    fn lists_between_those_of_the_log_are_expected_to_be_read_as_often() {
+        // A length per class. The log reads no list of every second one, and each list once.
+        let lists: Vec<ListSize> = (0..9)
+            .flat_map(|class| {
+                let postings = (1000.0 * 2_f64.powf(f64::from(class) / CLASSES_AN_OCTAVE)) as u32;
+                vec![ListSize { postings, rows: u64::from(postings / 10) }; 100]
+            })
+            .collect();
+        let mut log = LearnedReads::default();
+        (0..200).for_each(|query| log.record(query, (query as u32 / 40) * 200 + query as u32 % 40, 1000.0));
+        let row_reads = log.row_reads(&lists);
+        // The last list of each length is not in the log.
+        let unread: Vec<f32> = (0..9).map(|class| row_reads[100 * class + 99]).collect();
+        for near in unread.windows(2) {
+            assert!(near[0] > 0.0 && (0.7..1.4).contains(&(near[1] / near[0])), "{unread:?}");
+        }
     }
 
     #[test]

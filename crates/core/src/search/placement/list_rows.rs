@@ -34,3 +34,9 @@ pub(crate) fn value_rows(len: usize, width: u32) -> u32 {
 pub(crate) fn byte_rows(len: usize) -> u32 {
     len.div_ceil(16) as u32
 }
+
+/// Directory entries per document of a long list with `stride` entries per block, in units of 2^-32.
+pub(crate) fn directory_scale(num_docs: u32, doc_freq: u32, stride: u32) -> u32 {
+    let entries = u64::from(stride) * u64::from(doc_freq.div_ceil(BLOCK_LEN as u32)) - 1;
+    ((entries << 32) / u64::from(num_docs)) as u32
+}

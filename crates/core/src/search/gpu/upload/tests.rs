@@ -76,7 +76,7 @@ fn gpu_reads_blocks_of_the_largest_documents() {
     let poison = |words: usize| stream.clone_htod(&vec![0xa5a5_a5a5_u32; words]).unwrap();
     let mut rows = Rows::all_resident(poison(4 * num_rows as usize));
     let mut d_directory =
-        stream.alloc_zeros::<DirectoryEntry>(directory_len(sections.blocks.len(), DIRECTORY_STRIDE) as usize).unwrap();
+        stream.alloc_zeros::<DirectoryEntry>(directory_len(&sections, DIRECTORY_STRIDE) as usize).unwrap();
     let mut d_blocks = stream.clone_htod(&vec![BlockArgument::default(); num_blocks(&sections) as usize]).unwrap();
     for argument in &arguments {
         let targets = (&mut d_blocks, &mut rows, &mut d_directory);
@@ -169,4 +169,26 @@ fn parts_hold_all_long_lists_in_order() {
         assert!(parts[..parts.len() - 1].iter().all(|part| part.bytes >= part_bytes));
     }
     assert!(parts(&OwnedSections::default().sections(1), 1).is_empty());
+}
+
+#[test]
+fn directories_leave_room_for_rows_and_fit_any_budget_that_the_coarsest_fit() {
+    let mut owned = OwnedSections::default();
+    for list in lists() {
+        let (docs, freqs): (Vec<u32>, Vec<u32>) = list.into_iter().unzip();
+        owned.add(&docs, &freqs);
+    }
+    let sections = owned.sections(100_000);
+    let least = staying_bytes(&sections, LEAST_DIRECTORY_STRIDE as u32);
+    let of_one = 8 * sections.blocks.len() as u64;
+    let mut before = 0;
+    for budget in (least..least + 200 * of_one).step_by(997) {
+        let stride = directory_stride(&sections, budget);
+        assert!(stride >= before && staying_bytes(&sections, stride) <= budget, "{stride} with {budget}");
+        let part = DIRECTORY_PARTS * u64::from(stride) * of_one;
+        assert!(part <= budget || u64::from(stride) == LEAST_DIRECTORY_STRIDE, "{stride} with {budget}");
+        before = stride;
+    }
+    assert_eq!(before, DIRECTORY_STRIDE);
+    assert_eq!(u64::from(directory_stride(&sections, 0)), LEAST_DIRECTORY_STRIDE);
 }
