@@ -288,8 +288,8 @@ struct Drive {
         const u32 more = found + __popc(emitting);
         if (more >= query.k && more / step != found / step) {
             __syncwarp();
-            if (IS_LONE) raise_in_turn<IS_LONE>(item.state, query, lane);
-            else raise_threshold<IS_LONE>(item.state, query, lane);
+            if (IS_LONE) raise_in_turn(item.state, query, lane);
+            else raise_threshold<false>(item.state, query, lane);
             __syncwarp();
             emits = emits && key >= read_threshold(item.state, query.seed);
             emitting = __ballot_sync(FULL_WARP, emits);

@@ -58,9 +58,8 @@ __device__ __forceinline__ void raise_threshold(State* state, const Query& query
     }
 }
 
-// Raises the threshold, or waits a while for the warp that does so. Where many warps of a query find documents at once, reading
-// the bins takes ten times as long. The whole warp calls it.
-template <bool KEEPS_COUNTS>
+// Raises the threshold, or waits a while for the warp that does so. If many warps of a query read the bins at once, each takes
+// ten times as long as alone. The whole warp calls it.
 __device__ __forceinline__ void raise_in_turn(State* state, const Query& query, u32 lane) {
     constexpr u32 MOST_LOOKS = 16;
     u32 looks = 0;
@@ -70,8 +69,8 @@ __device__ __forceinline__ void raise_in_turn(State* state, const Query& query, 
         for (; is_raised != 0 && looks < MOST_LOOKS; ++looks) is_raised = __ldcg(&state->is_raised);
     }
     if (__any_sync(FULL_WARP, looks != 0)) return;
-    raise_threshold<KEEPS_COUNTS>(state, query, lane);
+    raise_threshold(state, query, lane);
     __syncwarp();
-    // Those who wait see the new threshold.
+    // The new threshold comes first, for those who wait.
     if (lane == 0) asm volatile("st.release.gpu.global.u32 [%0], 0;" ::"l"(&state->is_raised) : "memory");
 }

@@ -110,7 +110,7 @@ struct Header {
     __device__ __forceinline__ void prefetch_doc(const u32* rows, u32 i) const {
         prefetch(rows + 4 * (static_cast<u64>(row) + (i / 4 * doc_width() >> 5)));
     }
-    // Fetches all rows.
+    // Fetches the rows, except that the last ones may be in one more line.
     __device__ __forceinline__ void prefetch_rows(const u32* rows) const {
         const u32 num_rows = (packing >> 19) + value_rows(len(), freq_width());
         for (u32 i = 0; i < num_rows; i += LINE_ROWS) prefetch(rows + 4 * (static_cast<u64>(row) + i));

@@ -48,7 +48,7 @@ struct Lists {
     u32 num_docs;
     u32 num_resident;      // number of device-resident rows; a block is entirely before or behind this border
     u32 has_impacts;       // whether frequencies are impacts (Bm25::IMPACTS on the host): every norm is IMPACTS_NORM
-    u32 directory_stride;  // the last entry of a list only says how many postings are before it
+    u32 directory_stride;  // entries of a directory per block; a list's last one only says how many postings are before it
 
     // The array that holds the rows of the block with this first row.
     __device__ __forceinline__ const u32* rows_from(u32 row) const { return row < num_resident ? rows : host_rows; }
@@ -228,7 +228,8 @@ extern "C" __constant__ const u32 tandem_offsets[81] = {
     OFFSET(Batch, num_first_items), OFFSET(Batch, item_rows), OFFSET(Batch, tiles_a_block),
     OFFSET(Batch, num_places), OFFSET(Batch, taken_before),
     OFFSET(Run, started_ns), OFFSET(Run, finished), OFFSET(Run, taken),
-    OFFSET(State, threshold), OFFSET(State, progress), OFFSET(State, started_ns), OFFSET(State, done), OFFSET(State, is_raised), OFFSET(State, bins),
+    OFFSET(State, threshold), OFFSET(State, progress), OFFSET(State, started_ns), OFFSET(State, done),
+    OFFSET(State, is_raised), OFFSET(State, bins),
 };
 
 // BM25 score of one posting, bit for bit like Bm25::score on the host: each operation is rounded once and none is fused.

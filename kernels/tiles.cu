@@ -168,7 +168,7 @@ __device__ __forceinline__ u32 tile_of(const TileQuery& tiled, u32 number, bool 
 }
 
 // Finds the blocks of each list that meet the `count` tiles from number `first` on, and the bounds of their scores. If no tile is
-// skipped, rows are fetched that will be read.
+// skipped, their rows are fetched ahead.
 __device__ __forceinline__ void find_blocks(
     const Lists& lists, const Query& query, const TileQuery& tiled, u32 first, u32 count, bool is_sample, bool scores_all,
     TileShared& shared

@@ -18,7 +18,7 @@ pub(crate) const WARP_K: usize = 128;
 /// The terms of nearly every query. A kernel with parameters for so few terms starts sooner.
 pub(crate) const FEW_TERMS: usize = 8;
 pub(crate) const SCORE_BINS: usize = 512;
-/// Directory entries per block of a long list, unless a budget allows fewer.
+/// Directory entries per block of a long list, unless a budget leaves room for fewer.
 pub(crate) const DIRECTORY_STRIDE: u32 = 10;
 pub(crate) const SLACK_PARTS: u32 = 65536;
 /// In place of a number of results: the candidates exceeded their capacity.
@@ -266,7 +266,8 @@ pub(crate) fn field_offsets() -> Vec<usize> {
 pub(crate) fn transcode_field_offsets() -> Vec<usize> {
     [
         offsets!(PartArgument: lists, last_docs, entries, payload, slots, short_lists, norms),
-        offsets!(PartArgument: num_lists, num_blocks, first_block, num_terms, num_long_blocks, num_docs, directory_stride),
+        offsets!(PartArgument: num_lists, num_blocks, first_block, num_terms, num_long_blocks, num_docs,
+            directory_stride),
         offsets!(LongList: payload_word, first_block, doc_freq, max_impact, kth_impacts, probe_row, rows),
     ]
     .concat()

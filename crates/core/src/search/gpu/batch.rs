@@ -18,7 +18,7 @@ use super::arguments::{
 };
 use super::kernels::{GROUP_TILES, TILE_DOCS};
 use super::plan::{Plan, Pruning};
-use super::share::DriverShares;
+use super::share::{DriverShares, MOST_ROUNDS_A_BLOCK};
 use super::terms::TermTable;
 use crate::query::Mode;
 use crate::search::Request;
@@ -286,7 +286,10 @@ impl Batch {
     fn input_words(&self, more_terms: usize, more_blocks: u64, machine: Parallelism) -> usize {
         let entries = self.entries.len() + 2;
         let drivers = self.first.len() + self.second.len() + 2 * more_terms;
-        let hints = 2 * DriverShares::most_hints(entries, self.num_blocks + more_blocks, drivers, machine.warps);
+        let rounds =
+            f64::from(self.first.rounds + self.second.rounds) + f64::from(MOST_ROUNDS_A_BLOCK) * more_blocks as f64;
+        let blocks = self.num_blocks + more_blocks;
+        let hints = 2 * DriverShares::most_hints(entries, rounds, blocks, drivers, machine.warps);
         12 * entries
             + 5 * (self.terms.len() + more_terms)
             + 4 * drivers

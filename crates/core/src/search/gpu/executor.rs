@@ -195,7 +195,7 @@ impl GpuExecutor {
                 let [query, terms, records] = AHEAD.map(|ahead| batch.get(next + ahead).map(|request| request.query));
                 query.inspect(|query| prefetch_line(&raw const query.terms));
                 // Always three lines, since the end of a loop of varying length would often be predicted wrong.
-                let lines = terms.map(|query| [0, 5, 10].map(|term| query.terms.as_ptr().wrapping_add(term)));
+                let lines = terms.map(|query| [0, 6, 11].map(|term| query.terms.as_ptr().wrapping_add(term)));
                 lines.into_iter().flatten().for_each(prefetch_line);
                 records.inspect(|query| self.lone.lists.terms.prefetch(&query.terms));
                 let LoneRunner { lists, pruning, machine, .. } = &self.lone;

@@ -114,10 +114,17 @@ pub(crate) mod tests {
             }
         }
 
-        /// Asserts that the list's directory locates its documents and has their parts.
-        pub(crate) fn assert_directory(&self, what: &str, first_block: u32, list: &[(u32, u32)], num_docs: u32) {
-            let scale = u64::from(directory_scale(num_docs, list.len() as u32, DIRECTORY_STRIDE));
-            let stride = u64::from(DIRECTORY_STRIDE);
+        /// Asserts that the list's directory of `stride` entries per block locates its documents and has their parts.
+        pub(crate) fn assert_directory(
+            &self,
+            what: &str,
+            stride: u32,
+            first_block: u32,
+            list: &[(u32, u32)],
+            num_docs: u32,
+        ) {
+            let scale = u64::from(directory_scale(num_docs, list.len() as u32, stride));
+            let stride = u64::from(stride);
             let end = stride * list.len().div_ceil(BLOCK_LEN) as u64 - 1;
             let entries = &self.directory[(stride * u64::from(first_block)) as usize..];
             for (j, entry) in (0..=end).zip(entries) {
@@ -228,7 +235,7 @@ pub(crate) mod tests {
                 copy.assert_list(name, term.first_block, list, |doc| norms[doc as usize]);
                 assert_eq!(term.scale == 0, list.len() < BLOCK_LEN);
                 if term.scale != 0 {
-                    copy.assert_directory(name, term.first_block, list, index.num_docs());
+                    copy.assert_directory(name, DIRECTORY_STRIDE, term.first_block, list, index.num_docs());
                 }
             }
         }

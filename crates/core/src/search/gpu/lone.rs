@@ -12,7 +12,7 @@ use super::batch::{AnswerSource, BatchCapacity, Parallelism};
 use super::kernels::{Kernels, QueryMemory, Search};
 use super::lists::DeviceLists;
 use super::plan::{Plan, Pruning};
-use super::share::{DriverShares, lone};
+use super::share::{DriverShares, MOST_ROUNDS_A_BLOCK, lone};
 use super::slot::{BatchSlot, QueryOutcome};
 use crate::index::Index;
 use crate::query::{Mode, Query};
@@ -46,7 +46,8 @@ impl LoneRunner {
     /// The largest buffers that one query of an index may need.
     pub(crate) fn room(index: &Index, device: &Device) -> BatchCapacity {
         let blocks = index.blocks().len() as u64 + MAX_TERMS as u64;
-        let hints = DriverShares::most_hints(2, blocks, 2 * MAX_TERMS, Parallelism::of(device).warps);
+        let rounds = f64::from(MOST_ROUNDS_A_BLOCK) * blocks as f64;
+        let hints = DriverShares::most_hints(2, rounds, blocks, 2 * MAX_TERMS, Parallelism::of(device).warps);
         BatchCapacity {
             entries: 2,
             input_words: INPUT_WORDS + 2 * hints,

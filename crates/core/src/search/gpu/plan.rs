@@ -138,9 +138,8 @@ impl Plan {
         Self { query, num_drivers, num_dense, num_blocks: blocks, mode, by_tiles, scores_all: false }
     }
 
-    /// The share of a driver's impact range whose postings must be looked up in the next list, and the share of those
-    /// that reach the threshold even if the next list lacks them. It is 1 if the later terms alone can reach the
-    /// threshold.
+    /// Two shares of a driver's impact range: that of postings to look up in the next list, and that of postings that
+    /// may reach the threshold even if the next list lacks them. Either is 1 if the terms behind suffice alone.
     #[inline]
     pub(crate) fn shares(&self, terms: &[TermEntry], t: usize, needs_all: bool) -> [f32; 2] {
         if needs_all {

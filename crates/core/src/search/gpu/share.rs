@@ -17,12 +17,12 @@ const SHARED_WAVES: u32 = 2;
 const FEW_ENTRIES: usize = 128;
 /// The cost of a block that is only inspected, in rounds of 32 look-ups.
 const ROUNDS_A_BLOCK: f32 = 0.2;
-/// The cost of 32 look-ups in a list after the next one.
+/// The cost of 32 survivors of look-ups for each list after the driving one: their scores and further look-ups.
 const ROUNDS_A_LATER_LIST: f32 = 0.75;
-/// The most estimated rounds of such look-ups per block.
+/// The most estimated rounds of survivors per block.
 const MOST_LATER_ROUNDS: f32 = 4.2;
 /// The most estimated rounds per block.
-const MOST_ROUNDS_A_BLOCK: f32 = 4.0 + ROUNDS_A_BLOCK + MOST_LATER_ROUNDS;
+pub(super) const MOST_ROUNDS_A_BLOCK: f32 = 4.0 + ROUNDS_A_BLOCK + MOST_LATER_ROUNDS;
 /// Items per resident warp of a small batch of unions, as long as they have at most [`FEW_ROUNDS`].
 const ITEMS_A_WARP: f32 = 3.0;
 /// The rounds of an item from which on a union has more items instead of longer ones.
@@ -35,8 +35,8 @@ const MOST_ROUNDS: f32 = 16.0;
 const EQUAL_ITEMS_A_WARP: f32 = 2.0;
 /// The most blocks per item: those that a warp inspects together.
 const MOST_BLOCKS: f32 = 32.0;
-/// The least items of a list in a small batch, if it has as many blocks, since more rounds than estimated do most harm in
-/// the long items of short lists.
+/// A list of a small batch has at least half as many items, if it has as many blocks, since more rounds than estimated
+/// do most harm in the long items of short lists.
 const LEAST_ITEMS: u32 = 64;
 /// Rows by which the items of a small batch are interleaved.
 const FEW_ROWS: u32 = 256;
@@ -114,12 +114,12 @@ impl ItemSizes {
     }
 }
 
-/// Estimated rounds per block of a list of which these shares of the impact range are looked up in the next list and in
-/// `later` ones. High impacts are rare.
+/// Estimated rounds per block of a list of which these shares of the impact range are looked up, and survive. `later`
+/// lists follow the list. High impacts are rare.
 #[inline]
 fn rounds_of(shares: [f32; 2], later: usize) -> f32 {
-    let [in_next, in_later] = shares.map(|share| 4.0 * share * share * share);
-    in_next + ROUNDS_A_BLOCK + (in_later * ROUNDS_A_LATER_LIST * later as f32).min(MOST_LATER_ROUNDS)
+    let [looked_up, surviving] = shares.map(|share| 4.0 * share * share * share);
+    looked_up + ROUNDS_A_BLOCK + (surviving * ROUNDS_A_LATER_LIST * later as f32).min(MOST_LATER_ROUNDS)
 }
 
 /// Blocks per item of a small batch, given the rounds of a block and of an item; 0 if four items share a block.
@@ -189,7 +189,7 @@ pub(crate) struct DriverShares {
     added: Vec<Vec<AddedDriver>>,
     num_drivers: usize,
     counts: BlockCounts,
-    rounds: f32,
+    pub(crate) rounds: f32,
     /// Blocks of conjunctive queries, and of others.
     blocks_all_and_any: [u64; 2],
     /// Drivers in the order of terms: all first terms, then all second ones.
@@ -279,12 +279,11 @@ impl DriverShares {
         rounds.clamp(1.0, MOST_ROUNDS)
     }
 
-    /// Upper bound of the number of hints.
-    pub(crate) fn most_hints(entries: usize, blocks: u64, drivers: usize, warps: u32) -> usize {
+    /// Upper bound of the number of hints. `rounds` are those of a small batch.
+    pub(crate) fn most_hints(entries: usize, rounds: f64, blocks: u64, drivers: usize, warps: u32) -> usize {
         // Rounding at most doubles the items, which hold all their rounds, or their most blocks, or are the least ones.
         let in_small = || {
-            let most_rounds = f64::from(MOST_ROUNDS_A_BLOCK) * blocks as f64;
-            let full = most_rounds / f64::from(MOST_ROUNDS) + blocks as f64 / f64::from(MOST_BLOCKS);
+            let full = rounds / f64::from(MOST_ROUNDS) + blocks as f64 / f64::from(MOST_BLOCKS);
             (2.0 * (f64::from(MOST_ITEMS_A_WARP) * f64::from(warps) + full)) as u64
                 + u64::from(LEAST_ITEMS) * drivers as u64
         };
@@ -423,7 +422,7 @@ mod tests {
             assert_eq!(entries.map(|entry| entry.num_items), items_of);
             // The driver of an item is among the 32 from its hint on.
             assert_eq!(shares.hints.len() as u32, shares.num_items.div_ceil(HINTED_ITEMS));
-            assert!(shares.hints.len() <= DriverShares::most_hints(3, 6000, 5, warps));
+            assert!(shares.hints.len() <= DriverShares::most_hints(3, shares.rounds.into(), 6000, 5, warps));
             for item in 0..shares.num_items {
                 let hint = shares.hints[(item / HINTED_ITEMS) as usize] as usize;
                 let found = shares.drivers.iter().rposition(|driver| driver.first_item <= item).unwrap();
@@ -438,14 +437,19 @@ mod tests {
     #[test]
     fn gpu_hints_of_the_largest_small_batch_have_room() {
         const BLOCKS: u32 = 20_000;
-        let (dense, terms) = plan(&[(BLOCKS * BLOCK_LEN as u32, 5.0)], 0.0, Mode::Or);
-        let mut shares = DriverShares::default();
-        let mut entries = [BatchEntry::default(); FEW_ENTRIES];
-        (0..FEW_ENTRIES as u32).for_each(|query| shares.add(query, &dense, &terms, false));
-        shares.share_out(&mut entries, 4224, true);
-        let blocks = FEW_ENTRIES as u64 * u64::from(BLOCKS);
-        for counted in [FEW_ENTRIES, FEW_ENTRIES + 1] {
-            assert!(shares.hints.len() <= DriverShares::most_hints(counted, blocks, FEW_ENTRIES, 4224));
+        let list = |blocks: u32| (blocks * BLOCK_LEN as u32, 5.0);
+        // Lists of which all postings survive, and short ones, of many items.
+        for lists in [vec![list(BLOCKS)], vec![list(BLOCKS); 4], vec![list(64); 8], vec![list(65)]] {
+            let (dense, terms) = plan(&lists, 0.0, Mode::Or);
+            let mut shares = DriverShares::default();
+            let mut entries = [BatchEntry::default(); FEW_ENTRIES];
+            (0..FEW_ENTRIES as u32).for_each(|query| shares.add(query, &dense, &terms, false));
+            shares.share_out(&mut entries, 4224, true);
+            let (blocks, drivers) = (FEW_ENTRIES as u64 * dense.num_blocks, FEW_ENTRIES * lists.len());
+            for counted in [FEW_ENTRIES, FEW_ENTRIES + 1] {
+                let most = DriverShares::most_hints(counted, shares.rounds.into(), blocks, drivers, 4224);
+                assert!(shares.hints.len() <= most, "{} of {most}", shares.hints.len());
+            }
         }
     }
 

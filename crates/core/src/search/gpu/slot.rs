@@ -228,7 +228,7 @@ impl BatchSlot {
                     TopK::hit(key)
                 }));
                 if !all_arrived {
-                    // No score but that of an unwritten word is not a number.
+                    // Only the score of an unwritten word is not a number.
                     let missing = hits[first..].iter_mut().zip(words).filter(|(hit, _)| hit.score.is_nan());
                     for (hit, word) in missing {
                         *hit = TopK::hit(self.take(word)?);

@@ -1,8 +1,8 @@
 //! An index that is only partly in device memory.
 //!
-//! Headers, directories and norms are always device-resident: they determine the blocks that a query needs. Under a small
-//! budget directories have fewer entries per block, since rows are worth more than them. The rows of blocks
-//! (documents, impacts, frequencies) are tiered. Rows that are read often are device-resident. All others are
+//! Headers, directories and norms are always device-resident: they determine the blocks that a query needs. Directories
+//! have fewer entries per block if they would take more than a part of the budget, since rows are worth more. The rows
+//! of blocks (documents, impacts, frequencies) are tiered. Rows that are read often are device-resident. All others are
 //! host-resident, in page-locked memory, and kernels read them across the bus, 32 bytes at a time and only as far as
 //! they need them. A block's header names its first row, and rows before a border are device-resident. So kernels have
 //! one path, and answers are bit-equal under any budget.

@@ -158,27 +158,19 @@ struct Placed {
 impl UploadJob<'_> {
     /// Uploads norms, terms and all parts, and counts the rows of every block. Parts stay while there is room.
     fn measure(&self, staging: &mut Staging<'_>, bm25: Bm25, total_bytes: u64) -> Result<Measured, DriverError> {
-        let Self { stream, kernels, lists, directory_stride, .. } = self;
+        let Self { stream, kernels, lists, .. } = self;
         let d_norms = upload_norms(staging, self.index, bm25)?;
         let norms_at = address(stream, &d_norms);
         let terms = DevicePart::terms(staging, lists)?;
         let mut counts = RowCounts::new(stream, num_blocks(lists) as u32)?;
         // SAFETY: the part belongs to the opened index, is freed in stream order, and all blocks have counts.
-        unsafe {
-            kernels.measure_blocks(stream, &terms.argument(stream, lists, norms_at, *directory_stride), &mut counts)
-        }?;
+        unsafe { kernels.measure_blocks(stream, &terms.argument(stream, lists, norms_at), &mut counts) }?;
         let mut kept: Vec<Option<DevicePart>> = Vec::with_capacity(self.parts.len());
         let mut kept_bytes = 0;
         for part in &self.parts {
             let on_device = DevicePart::long_lists(staging, lists, part)?;
             // SAFETY: see the terms' part above.
-            unsafe {
-                kernels.measure_blocks(
-                    stream,
-                    &on_device.argument(stream, lists, norms_at, *directory_stride),
-                    &mut counts,
-                )
-            }?;
+            unsafe { kernels.measure_blocks(stream, &on_device.argument(stream, lists, norms_at), &mut counts) }?;
             let is_kept = kept_bytes + part.bytes <= self.room_bytes;
             kept_bytes += if is_kept { part.bytes } else { 0 };
             kept.push(is_kept.then_some(on_device));
@@ -208,26 +200,20 @@ impl UploadJob<'_> {
         placed: &Placed,
         total_bytes: u64,
     ) -> Result<Uploaded, DriverError> {
-        let Self { stream, kernels, lists, directory_stride, .. } = self;
+        let &Self { stream, kernels, ref lists, directory_stride, .. } = self;
         let Measured { d_norms, counts, terms, kept, .. } = measured;
         let norms_at = address(stream, &d_norms);
         let mut rows = Rows::new(self.device, stream, placed.num_resident, placed.num_on_host)?;
-        let directory_len = directory_len(lists, *directory_stride);
+        let directory_len = directory_len(lists, directory_stride);
         let mut d_directory = stream.alloc_zeros::<DirectoryEntry>(directory_len as usize)?;
         // SAFETY: kernels write every block before others read it. Places of long lists among the short ones' blocks are
         // never read.
         let mut d_blocks = unsafe { stream.alloc::<BlockArgument>(num_blocks(lists) as usize) }?;
         let mut write = |part: DevicePart| {
+            let argument = PartArgument { directory_stride, ..part.argument(stream, lists, norms_at) };
             let targets = (&mut d_blocks, &mut rows, &mut d_directory);
             // SAFETY: the part was measured, and the targets have the measured sizes.
-            unsafe {
-                kernels.write_blocks(
-                    stream,
-                    &part.argument(stream, lists, norms_at, *directory_stride),
-                    &counts,
-                    targets,
-                )
-            }
+            unsafe { kernels.write_blocks(stream, &argument, &counts, targets) }
         };
         write(terms)?;
         for (part, on_device) in self.parts.iter().zip(kept) {
@@ -240,14 +226,8 @@ impl UploadJob<'_> {
         }
         drop(counts);
         wait(stream)?;
-        Ok(Uploaded {
-            d_blocks,
-            rows,
-            d_directory,
-            d_norms,
-            directory_stride: *directory_stride,
-            report: UploadReport::default(),
-        })
+        let report = UploadReport::default();
+        Ok(Uploaded { d_blocks, rows, d_directory, d_norms, directory_stride, report })
     }
 }
 
@@ -273,8 +253,8 @@ fn num_blocks(lists: &ListSections<'_>) -> u64 {
     lists.blocks.len() as u64 + lists.slots.len() as u64
 }
 
-/// Directory entries per block under a budget of device memory. Directories take at most a part of it, unless they have the least
-/// entries, since rows are worth more.
+/// Directory entries per block under a budget of device memory. Directories take at most a part of it, since rows are
+/// worth more, unless they have the least entries.
 pub(crate) fn directory_stride(lists: &ListSections<'_>, budget_bytes: u64) -> u32 {
     let of_one = size_of::<DirectoryEntry>() as u64 * directory_len(lists, 1);
     let room_bytes = budget_bytes.saturating_sub(staying_bytes(lists, 0)).min(budget_bytes / DIRECTORY_PARTS);
@@ -369,19 +349,12 @@ impl DevicePart {
         Ok(Self::Terms { d_slots: staging.upload(lists.slots)?, d_short_lists: staging.upload(lists.short_lists)? })
     }
 
-    /// The part in the kernels' form. The norm of document 0 is at `norms_at`.
-    fn argument(
-        &self,
-        stream: &CudaStream,
-        lists: &ListSections<'_>,
-        norms_at: u64,
-        directory_stride: u32,
-    ) -> PartArgument {
+    /// The part in the kernels' form, without the directories' stride. The norm of document 0 is at `norms_at`.
+    fn argument(&self, stream: &CudaStream, lists: &ListSections<'_>, norms_at: u64) -> PartArgument {
         let all = PartArgument {
             norms: norms_at,
             num_long_blocks: lists.blocks.len() as u32,
             num_docs: lists.num_docs,
-            directory_stride,
             ..PartArgument::default()
         };
         match self {

@@ -4,7 +4,6 @@
 //! on the index, its scores and the number of lists, so it is counted on queries of a log.
 
 use crate::index::BLOCK_LEN;
-use crate::query::Query;
 
 /// Length classes per octave.
 const CLASSES_AN_OCTAVE: f64 = 2.0;
@@ -54,28 +53,15 @@ impl ReadRates {
     }
 }
 
-/// The expected reads of one list by one query, relative to other queries.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct ListRead {
-    /// The term number of the list.
-    pub(crate) list: u32,
-    pub(crate) reads: f64,
-}
-
-/// The expected reads of `lists`, which are pairs of term number and length in postings. Documents of the shortest list
+/// The expected reads of lists of these lengths by one query, relative to other queries. Documents of the shortest list
 /// are looked up in the others at `rates`. A single list is read block by block.
-pub(crate) fn expected_reads<'a, I: Iterator<Item = (u32, u32)> + Clone>(
-    lists: I,
+pub(crate) fn expected_reads<'a, I: Iterator<Item = u32> + Clone>(
+    lens: I,
     rates: &'a ReadRates,
-) -> impl Iterator<Item = ListRead> + use<'a, I> {
-    let (num_lists, shortest) =
-        lists.clone().fold((0_u32, u32::MAX), |(count, least), (_, len)| (count + 1, least.min(len)));
+) -> impl Iterator<Item = f64> + use<'a, I> {
+    let (num_lists, shortest) = lens.clone().fold((0_u32, u32::MAX), |(count, least), len| (count + 1, least.min(len)));
     let reads = f64::from(if num_lists > 1 { shortest } else { shortest.div_ceil(BLOCK_LEN as u32) });
-    lists.map(move |(list, len)| ListRead { list, reads: reads * rates.of(len) })
-}
-
-pub(crate) fn query_reads<'a>(query: &'a Query, rates: &'a ReadRates) -> impl Iterator<Item = ListRead> + use<'a> {
-    expected_reads(query.terms.iter().map(|term| (term.term.0, term.doc_freq)), rates)
+    lens.map(move |len| reads * rates.of(len))
 }
 
 #[cfg(test)]
@@ -84,15 +70,14 @@ mod tests {
 
     #[test]
     fn all_lists_of_a_query_are_read_as_often_as_its_shortest() {
-        let reads = |lists: &[(u32, u32)], rates: &ReadRates| -> Vec<(u32, f64)> {
-            expected_reads(lists.iter().copied(), rates).map(|read| (read.list, read.reads)).collect()
-        };
-        assert_eq!(reads(&[(7, 100), (2, 128_000)], &ReadRates::default()), [(7, 100.0), (2, 100.0)]);
+        let reads =
+            |lens: &[u32], rates: &ReadRates| -> Vec<f64> { expected_reads(lens.iter().copied(), rates).collect() };
+        assert_eq!(reads(&[100, 128_000], &ReadRates::default()), [100.0, 100.0]);
         // A single list is read by blocks.
-        assert_eq!(reads(&[(2, 128_000)], &ReadRates::default()), [(2, 1000.0)]);
+        assert_eq!(reads(&[128_000], &ReadRates::default()), [1000.0]);
         // Few documents of the shortest list are looked up in long lists.
         let rates = ReadRates::counted([(100, 1.0, 1.0), (128_000, 100.0, 5.0)]);
-        let [(_, short), (_, long)] = reads(&[(7, 100), (2, 128_000)], &rates)[..] else { panic!("two lists") };
+        let [short, long] = reads(&[100, 128_000], &rates)[..] else { panic!("two lists") };
         assert!((short - 100.0).abs() < 1e-4 && (long - 5.0).abs() < 1e-4, "{short} and {long}");
     }
 

@@ -45,9 +45,11 @@ struct Classes {
 }
 
 impl LearnedReads {
-    /// Adds `reads` of a list by query number `query` of the log.
+    /// Adds `reads` of a list by a query. Queries of even and odd numbers are the two halves.
     pub(crate) fn record(&mut self, query: usize, list: u32, reads: f64) {
-        *self.halves[query % 2].entry(list).or_insert(0.0) += reads;
+        if reads > 0.0 {
+            *self.halves[query % 2].entry(list).or_insert(0.0) += reads;
+        }
     }
 
     /// Reads by list over the whole log. Lists without reads are absent.

@@ -4,8 +4,8 @@
 //! A query log gives the expected reads of each list. Blocks are ordered by reads per row, and a budget is a border in
 //! that order. The order is computed once, on the host, before any query runs.
 //!
-//! The blocks of a list stay together. Most reads are of lists of which queries need all blocks, so an order by the best
-//! impact of each block gained nothing.
+//! The blocks of a list stay together. Most reads are of lists of which queries need all blocks, so an order by the
+//! best impact of each block gained nothing.
 //!
 //! ```text
 //!   log ──▶ read_counter: sectors of sample queries ──▶ expected_reads: reads of all other queries

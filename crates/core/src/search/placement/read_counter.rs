@@ -1,17 +1,17 @@
 //! Counts on the host which rows of an index a search reads on a GPU.
 //!
 //! The counter replays `kernels/drive.cuh` with the final threshold, which gives a lower bound of the real reads. A
-//! driving list is scanned block by block; impacts are read if the block's bound reaches the threshold but not all of its
-//! postings do. A warp takes 32 postings that may reach it, reads their documents and looks them up in one list after
+//! driving list is scanned block by block; impacts are read if the block's bound reaches the threshold but not all of
+//! its postings do. A warp takes 32 postings that may reach it, reads their documents and looks them up in one list after
 //! another. A directory or the bound of the one block that may hold the document ends most look-ups without a read; the
-//! others read four documents. Frequencies are read of survivors and of found documents.
+//! others read four documents. Frequencies of survivors and of found documents are read, too.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::expected_reads::{ReadRates, query_reads};
+use super::expected_reads::{ReadRates, expected_reads};
 use super::learned_reads::LearnedReads;
 use super::list_rows::{byte_rows, directory_scale, value_rows};
 use crate::base::ids::TermId;
@@ -336,17 +336,20 @@ pub(crate) fn log_reads(index: &Arc<Index>, log: &[Query], directory_stride: u32
     let counted: BTreeMap<usize, Vec<f64>> = counted.flatten().collect();
 
     let even = ReadRates::default();
+    let lens = |number: usize| log[number].terms.iter().map(|term| term.doc_freq);
     // Sums in the log's order do not depend on the number of threads.
     let rates = ReadRates::counted(counted.iter().flat_map(|(&number, sectors)| {
-        let lists = query_reads(&log[number], &even).zip(&log[number].terms).zip(sectors);
-        lists.map(|((expected, term), &sectors)| (term.doc_freq, expected.reads, sectors))
+        let expected = expected_reads(lens(number), &even);
+        lens(number).zip(expected).zip(sectors).map(|((len, expected), &sectors)| (len, expected, sectors))
     }));
     let mut learned = LearnedReads::default();
     for (number, query) in log.iter().enumerate() {
-        let sectors = counted.get(&number);
-        for (place, expected) in query_reads(query, &rates).enumerate() {
-            learned.record(number, expected.list, sectors.map_or(expected.reads, |sectors| sectors[place]));
-        }
+        let reads = match counted.get(&number) {
+            Some(sectors) => sectors.clone(),
+            None => expected_reads(lens(number), &rates).collect(),
+        };
+        // Counted queries alternate between the halves.
+        query.terms.iter().zip(reads).for_each(|(term, reads)| learned.record(number / step, term.term.0, reads));
     }
     learned
 }
@@ -380,7 +383,8 @@ mod tests {
         let [rare, long] = ["rare", "long"].map(|name| index.term(name).unwrap());
         // Impacts of the only block: 8 rows after 16 rows of 16-bit documents.
         assert_eq!(reads[0], RowsRead { term: rare, block: 0, first_row: 16, num_rows: 8, request: reads[0].request });
-        // All documents are read, because all score alike. The directory ends the look-ups of most that the long list lacks.
+        // All documents are read, because all score alike. The directory ends most look-ups of those that the long list
+        // lacks.
         let of = |term| reads.iter().filter(move |read| read.term == term);
         assert_eq!(of(rare).count(), 1 + 128);
         assert!((43..=64).contains(&of(long).count()), "{reads:?}");
@@ -418,7 +422,16 @@ mod tests {
             expected.record(0, term.term.0, (or[place] + and[place]) / 2.0);
         }
         assert_eq!(log_reads(&index, std::slice::from_ref(&query), STRIDE), expected);
-        // Every second query is counted.
+        // Every second query is counted, in turn for either half of the log.
+        let none = Query::prepare(QueryId(1), "q", &["none"], &index).unwrap();
+        let log: Vec<Query> = [&query, &none].into_iter().cycle().take(2 * MOST_QUERIES).cloned().collect();
+        let mut halves = LearnedReads::default();
+        for number in 0..MOST_QUERIES {
+            for (place, term) in query.terms.iter().enumerate() {
+                halves.record(number, term.term.0, (or[place] + and[place]) / 2.0);
+            }
+        }
+        assert_eq!(log_reads(&index, &log, STRIDE), halves);
         let log = vec![query.clone(); 2 * MOST_QUERIES];
         let sizes = [128, 20_000].map(|postings| ListSize { postings, rows: 1 });
         let reads = |learned: &LearnedReads| learned.row_reads(&sizes);

@@ -65,8 +65,7 @@ fn gpu_reads_blocks_of_the_largest_documents() {
     assert!(on_device.len() > 5);
 
     let mut counts = RowCounts::new(&stream, num_blocks(&sections) as u32).unwrap();
-    let arguments: Vec<_> =
-        on_device.iter().map(|part| part.argument(&stream, &sections, norms_at, DIRECTORY_STRIDE)).collect();
+    let arguments: Vec<_> = on_device.iter().map(|part| part.argument(&stream, &sections, norms_at)).collect();
     for argument in &arguments {
         // SAFETY: the parts hold valid lists, and all blocks have counts.
         unsafe { kernels.measure_blocks(&stream, argument, &mut counts) }.unwrap();
@@ -74,26 +73,29 @@ fn gpu_reads_blocks_of_the_largest_documents() {
     let num_rows = kernels.scan_rows(&stream, &mut counts).unwrap();
     // The initial content differs from any correct output.
     let poison = |words: usize| stream.clone_htod(&vec![0xa5a5_a5a5_u32; words]).unwrap();
-    let mut rows = Rows::all_resident(poison(4 * num_rows as usize));
-    let mut d_directory =
-        stream.alloc_zeros::<DirectoryEntry>(directory_len(&sections, DIRECTORY_STRIDE) as usize).unwrap();
-    let mut d_blocks = stream.clone_htod(&vec![BlockArgument::default(); num_blocks(&sections) as usize]).unwrap();
-    for argument in &arguments {
-        let targets = (&mut d_blocks, &mut rows, &mut d_directory);
-        // SAFETY: the parts hold valid lists, and the targets have the measured sizes.
-        unsafe { kernels.write_blocks(&stream, argument, &counts, targets) }.unwrap();
-    }
-    let copy = HostCopy::new(&stream, &d_blocks, &rows, &d_directory);
-    let norm = |doc: u32| norms[(doc - FIRST_DOC) as usize];
-    let mut long_lists = sections.long_lists.iter();
-    for (term, list) in lists.iter().enumerate() {
-        let what = format!("list {term}, of {} postings", list.len());
-        if list.len() < BLOCK_LEN {
-            copy.assert_list(&what, (sections.blocks.len() + term) as u32, list, norm);
-        } else {
-            let first_block = long_lists.next().unwrap().first_block;
-            copy.assert_list(&what, first_block, list, norm);
-            copy.assert_directory(&what, first_block, list, NUM_DOCS);
+    for directory_stride in [DIRECTORY_STRIDE, LEAST_DIRECTORY_STRIDE as u32] {
+        let mut rows = Rows::all_resident(poison(4 * num_rows as usize));
+        let mut d_directory =
+            stream.alloc_zeros::<DirectoryEntry>(directory_len(&sections, directory_stride) as usize).unwrap();
+        let mut d_blocks = stream.clone_htod(&vec![BlockArgument::default(); num_blocks(&sections) as usize]).unwrap();
+        for argument in &arguments {
+            let argument = &PartArgument { directory_stride, ..*argument };
+            let targets = (&mut d_blocks, &mut rows, &mut d_directory);
+            // SAFETY: the parts hold valid lists, and the targets have the measured sizes.
+            unsafe { kernels.write_blocks(&stream, argument, &counts, targets) }.unwrap();
+        }
+        let copy = HostCopy::new(&stream, &d_blocks, &rows, &d_directory);
+        let norm = |doc: u32| norms[(doc - FIRST_DOC) as usize];
+        let mut long_lists = sections.long_lists.iter();
+        for (term, list) in lists.iter().enumerate() {
+            let what = format!("list {term}, of {} postings", list.len());
+            if list.len() < BLOCK_LEN {
+                copy.assert_list(&what, (sections.blocks.len() + term) as u32, list, norm);
+            } else {
+                let first_block = long_lists.next().unwrap().first_block;
+                copy.assert_list(&what, first_block, list, norm);
+                copy.assert_directory(&what, directory_stride, first_block, list, NUM_DOCS);
+            }
         }
     }
 }
