@@ -38,8 +38,10 @@ fn any_budget_of_device_memory_gives_the_same_answers() {
             world.gpu = with_memory(&world, budget, log).unwrap();
             let report = world.gpu.upload_report();
             assert!(report.device_bytes <= budget, "{report:?} with {budget}");
-            // Directories may be coarser than without a budget, so that more rows are device-resident.
-            assert!(report.device_bytes + report.host_bytes <= whole.device_bytes, "{report:?} of {whole:?}");
+            // Directories may lack up to 7 of their 10 entries of 8 bytes per block, so that more rows are device-resident.
+            let saved_bytes = whole.device_bytes - (report.device_bytes + report.host_bytes);
+            let of_one = 8 * world.index.list_sections().blocks.len() as u64;
+            assert!(saved_bytes % of_one == 0 && saved_bytes <= 7 * of_one, "{report:?} of {whole:?}");
             assert!(report.host_bytes == 0 || share < 1.0, "{report:?}");
             assert!(report.host_bytes > 0 || share > 0.4, "{report:?}");
             let note = format!("{budget} of {} bytes", whole.device_bytes);

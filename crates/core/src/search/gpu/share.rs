@@ -35,8 +35,8 @@ const MOST_ROUNDS: f32 = 16.0;
 const EQUAL_ITEMS_A_WARP: f32 = 2.0;
 /// The most blocks per item: those that a warp inspects together.
 const MOST_BLOCKS: f32 = 32.0;
-/// A list of a small batch has at least half as many items, if it has as many blocks, since more rounds than estimated
-/// do most harm in the long items of short lists.
+/// A list of a small batch has at least half of this number of items, if it has as many blocks. More rounds than
+/// estimated do most harm in the long items of short lists.
 const LEAST_ITEMS: u32 = 64;
 /// Rows by which the items of a small batch are interleaved.
 const FEW_ROWS: u32 = 256;
