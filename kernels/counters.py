@@ -66,11 +66,11 @@ def runs(tandem, index, scratch):
     joined.write_text("".join(
         f"{i}\t{' '.join(words[i:i + JOINED_QUERIES])}\n" for i in range(0, 120, JOINED_QUERIES)))
 
-    def bench(what, limit):
+    def bench(what, limit, index=index):
         return [tandem, "bench", index, "--queries", queries, "--what", what, "--limit", limit, "--rounds", "1",
                 "--out", scratch]
 
-    small = scratch / "small"
+    small, impacts = scratch / "small", scratch / "impacts"
 
     def reproduce(name, limit, index=index):
         return [tandem, "reproduce", name, index, "--queries", index / "queries.tsv", "--limit", limit, "--out", scratch]
@@ -92,6 +92,8 @@ def runs(tandem, index, scratch):
         (search("or", "1000"), "score_tiles", "2|4|6|8", 4),
         # Batches of exhaustive queries.
         (bench("gpu-queries", 300), "score_tiles", "8|16|24", 24),
+        ([tandem, "index", "quantise", index, "-o", impacts], None),
+        (bench("gpu-queries", 300, impacts), "score_impact_tiles", "8|16|24", 24),
         (search("and", "10"), "score_lone_long", "2|4|6|8", 4),
         (bench("gpu", 10), "read_scattered", "2|4|6", 3),
         (reproduce("ding-table1", 10), "rice_.*|pfor_decode", "2|3|4", 9),

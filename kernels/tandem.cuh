@@ -47,7 +47,6 @@ struct Lists {
     const u32* host_rows;  // virtual address of row 0 for host-resident rows, which begin at `num_resident`
     u32 num_docs;
     u32 num_resident;      // number of device-resident rows; a block is entirely before or behind this border
-    u32 has_impacts;       // whether frequencies are impacts (Bm25::IMPACTS on the host): every norm is IMPACTS_NORM
     u32 directory_stride;  // entries of a directory per block; a list's last one only says how many postings are before it
 
     // The array that holds the rows of the block with this first row.
@@ -202,10 +201,9 @@ extern "C" __constant__ const u32 tandem_layout[28] = {
     sizeof(LoneQuery<MAX_TERMS>), sizeof(LoneQuery<FEW_TERMS>), sizeof(BatchQuery), sizeof(TileQuery), sizeof(Batch),
     SMALL_INPUT_WORDS, sizeof(Run), sizeof(State), sizeof(Driver), NO_GATE, static_cast<u32>(TOO_MANY), SLACK_PARTS,
 };
-extern "C" __constant__ const u32 tandem_offsets[81] = {
+extern "C" __constant__ const u32 tandem_offsets[80] = {
     OFFSET(Lists, blocks), OFFSET(Lists, rows), OFFSET(Lists, directory), OFFSET(Lists, norms), OFFSET(Lists, host_rows),
-    OFFSET(Lists, num_docs), OFFSET(Lists, num_resident), OFFSET(Lists, has_impacts),
-    OFFSET(Lists, directory_stride),
+    OFFSET(Lists, num_docs), OFFSET(Lists, num_resident), OFFSET(Lists, directory_stride),
     OFFSET(Block, row), OFFSET(Block, first_doc), OFFSET(Block, packing), OFFSET(Block, max_impact),
     OFFSET(DirectoryEntry, before), OFFSET(DirectoryEntry, parts),
     OFFSET(QueryTerm, first_block), OFFSET(QueryTerm, doc_freq), OFFSET(QueryTerm, scale), OFFSET(QueryTerm, weight),
@@ -238,11 +236,9 @@ __device__ __forceinline__ float posting_score(float weight, u32 freq, float nor
     return __fdiv_rn(__fmul_rn(weight, tf), __fadd_rn(tf, norm));
 }
 
-// posting_score for impacts. The sum of norm and frequency is the norm, and the quotient by a power of two is exact.
-constexpr float IMPACTS_NORM = 0x1p40f;
-__device__ __forceinline__ float impact_score(float weight, u32 freq) {
-    return __fmul_rn(__fmul_rn(weight, __uint2float_rn(freq)), 1.0f / IMPACTS_NORM);
-}
+// The number of occurrences of a term in a query for impacts (Bm25::impact_count on the host). posting_score is its product with
+// the impact: the sum of norm and impact is the norm, 2^40, and the weight is the count times 2^40.
+__device__ __forceinline__ u32 impact_count(float weight) { return __float2uint_rn(weight * 0x1p-40f); }
 
 // Whether quick_score holds for a weight. Norms are below 2^42, since k1 is at most 1000.
 __device__ __forceinline__ bool is_quick(float weight) { return weight >= 0x1p-60f && weight <= 0x1p60f; }

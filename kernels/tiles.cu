@@ -7,13 +7,15 @@
 // tile are in shared memory. Terms are added one after another, with a barrier between, because floating-point
 // sums must have the host's order. Within a term every document occurs once, so no atomics are needed. Tiles without postings
 // exit early. So do tiles whose bound (sum of weight x largest impact of their blocks) is below the threshold of earlier tiles.
-// An addition that takes a document to the threshold marks it, so no tile is searched for candidates. Impacts need no norms.
+// An addition that takes a document to the threshold marks it, so no tile is searched for candidates.
+//
+// Scores of impacts are integers, whose sums have no order: warps add them by atomic operations, without a barrier between terms.
 //
 // Limits: MAX_TERMS terms; documents below 2^31; room for all candidates, which is not checked: the host provides it. Shared
 // memory: 42 KiB. Twin on the host: search/cpu/or/exhaustive.rs.
 // Launch bounds: 256 threads, at least 5 blocks per multiprocessor of compute capability 9.0 (results/gpu/kernels.csv).
-// Bound by latency of a list's rows and norms, once per eight blocks that meet the tile, with a barrier after it.
-// Twice the threads per tile were no faster on dense lists and slower on sparse ones.
+// score_tiles is bound by latency of a list's rows and norms, once per eight blocks that meet the tile, with a barrier after it;
+// score_impact_tiles by instructions. Twice the threads per tile were no faster on dense lists and slower on sparse ones.
 
 #include "batch.cuh"
 #include "lists.cuh"
@@ -36,15 +38,18 @@ constexpr u32 MANY_CANDIDATES = 32;
 // No score yet: -0, which is no posting's score. It is also the neutral element: -0 + x is x for every x, including +0.
 constexpr u32 NO_SCORE = 0x80000000u;
 
-// A source for select_cut: the keys of a thread's documents with set bits in `reaching`. Bit 4j + i is part i of the thread's
-// quad j, and neighbouring threads have neighbouring quads.
+// The place in the tile of a thread's document with this bit. Bit 4j + i is part i of the thread's quad j, and neighbouring
+// threads have neighbouring quads.
+__device__ __forceinline__ u32 place_of_bit(u32 bit) { return 4 * (bit / 4 * TILE_THREADS + threadIdx.x) + bit % 4; }
+
+// A source for select_cut: the keys of a thread's documents with set bits in `reaching`.
 struct TileKeys {
     const float* scores;
     u32 first_doc;
     u32 reaching;
 
     __device__ __forceinline__ u64 key(u32 bit) const {
-        const u32 place = 4 * (bit / 4 * TILE_THREADS + threadIdx.x) + bit % 4;
+        const u32 place = place_of_bit(bit);
         return make_key(scores[place], first_doc + place);
     }
 
@@ -83,14 +88,6 @@ struct TilePostings {
         const u32* rows = lists.rows_from(header.row);
         header.docs_of_lane(rows, lane, places);
         header.freqs_of_lane(rows, lane, freqs);
-        if (lists.has_impacts != 0) {
-#pragma unroll
-            for (u32 i = 0; i < 4; ++i) {
-                places[i] -= first_doc;
-                scores[i] = impact_score(term.weight, freqs[i]);
-            }
-            return;
-        }
 #pragma unroll
         for (u32 i = 0; i < 4; ++i) {
             const u32 doc = places[i];
@@ -130,14 +127,28 @@ struct TileBlocks {
 
 // Shared memory of a thread block.
 struct TileShared {
-    __align__(16) float scores[TILE_DOCS];
+    __align__(16) float scores[TILE_DOCS];  // sums of impacts as integers, those of candidates become floats
+    // The query, here because registers are scarce.
+    Query query;
+    State* state;
+    u64* candidates;
+    bool scores_all;
     QueryTerm terms[MAX_TERMS];
     TileBlocks tiles[GROUP_TILES];
-    u32 marks[TILE_THREADS];         // by thread: documents that reached the floor when they were scored, as in TileKeys
+    u32 marks[TILE_THREADS];         // by thread: bits of documents that reached the floor when they were scored
     Selection selection;
-    bool skip;
-    u64 floor;
-    u32 num_candidates, next_slot;
+    // Neighbouring tiles have different ones, so that no barrier ends a tile without candidates.
+    struct Progress {
+        bool skip;
+        u64 floor;
+        u32 num_candidates, next_slot;
+    } progress[2];
+
+    // Marks the document at a place of the tile.
+    __device__ __forceinline__ void mark(u32 place) {
+        const u32 quad = place / 4;
+        atomicOr(&marks[quad % TILE_THREADS], 1u << (4 * (quad / TILE_THREADS) + place % 4));
+    }
 };
 
 // Adds a lane's postings to their documents' scores, and marks those that reach `floor`, given by its bits. As integers, scores
@@ -155,10 +166,67 @@ __device__ __forceinline__ void add_postings(const TilePostings& postings, int f
         if (is_inside && __float_as_int(score) >= floor && __float_as_int(before[i]) < floor) reaching |= 1u << i;
     }
     for (; reaching != 0; reaching &= reaching - 1) {
-        const u32 i = __ffs(reaching) - 1;
-        const u32 place = i < 2 ? postings.places[i == 0 ? 0 : 1] : postings.places[i == 2 ? 2 : 3];
-        const u32 quad = place / 4;
-        atomicOr(&shared.marks[quad % TILE_THREADS], 1u << (4 * (quad / TILE_THREADS) + place % 4));
+        u32 place = postings.places[0];
+        if ((reaching & 1) == 0) place = postings.places[1];
+        if ((reaching & 3) == 0) place = postings.places[2];
+        if ((reaching & 7) == 0) place = postings.places[3];
+        shared.mark(place);
+    }
+}
+
+// Adds the postings of all terms, in their order. Warps take the blocks of all terms round-robin, so that as many reads are in
+// flight as there are warps. Each block is decoded before the barrier that ends the additions of the wave before.
+__device__ __forceinline__ void add_in_order(
+    const Lists& lists, const TileBlocks& blocks, u32 num_items, u32 first_doc, float floor, TileShared& shared
+) {
+    const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    u32 own_term = 0, first_term = 0;
+    for (u32 wave = 0; wave < num_items; wave += TILE_WARPS) {
+        const u32 item = wave + warp;
+        TilePostings postings;
+        if (item < num_items) {
+            own_term = term_of_item(blocks.first_items, item, own_term);
+            const u32 block = blocks.begins[own_term] + (item - blocks.first_items[own_term]);
+            postings.decode(lists, shared.terms[own_term], block, first_doc, lane);
+        } else {
+            own_term = NO_TERM;
+        }
+        if (wave != 0) __syncthreads();
+        first_term = term_of_item(blocks.first_items, wave, first_term);
+        const u32 last = term_of_item(blocks.first_items, min(wave + TILE_WARPS, num_items) - 1, first_term);
+        for (u32 t = first_term; t <= last; ++t) {
+            if (blocks.first_items[t] == blocks.first_items[t + 1]) continue;
+            if (own_term == t) add_postings(postings, __float_as_int(floor), shared);
+            if (t != last) __syncthreads();
+        }
+    }
+}
+
+// Adds the impacts of all terms, in any order: their scores and all sums are integers below 2^24 (Bm25::IMPACTS on the host),
+// of which single precision has each.
+__device__ __forceinline__ void add_impacts(
+    const Lists& lists, const TileBlocks& blocks, u32 num_items, u32 first_doc, float floor, TileShared& shared
+) {
+    const u32 lane = threadIdx.x % WARP;
+    const u32 least = max(__float2uint_ru(floor), 1u);
+    u32* sums = reinterpret_cast<u32*>(shared.scores);
+    u32 t = 0;
+    for (u32 item = threadIdx.x / WARP; item < num_items; item += TILE_WARPS) {
+        t = term_of_item(blocks.first_items, item, t);
+        const QueryTerm& term = shared.terms[t];
+        const Header header(lists.blocks + (term.first_block + blocks.begins[t] + (item - blocks.first_items[t])));
+        const u32* rows = lists.rows_from(header.row);
+        const u32 count = impact_count(term.weight);
+        u32 docs[4], impacts[4];
+        header.docs_of_lane(rows, lane, docs);
+        header.freqs_of_lane(rows, lane, impacts);
+#pragma unroll
+        for (u32 i = 0; i < 4; ++i) {
+            const u32 place = docs[i] - first_doc;
+            if (place >= TILE_DOCS) continue;
+            const u32 score = count * impacts[i], before = atomicAdd(sums + place, score);
+            if (before < least && before + score >= least) shared.mark(place);
+        }
     }
 }
 
@@ -170,9 +238,9 @@ __device__ __forceinline__ u32 tile_of(const TileQuery& tiled, u32 number, bool 
 // Finds the blocks of each list that meet the `count` tiles from number `first` on, and the bounds of their scores. If no tile is
 // skipped, their rows are fetched ahead.
 __device__ __forceinline__ void find_blocks(
-    const Lists& lists, const Query& query, const TileQuery& tiled, u32 first, u32 count, bool is_sample, bool scores_all,
-    TileShared& shared
+    const Lists& lists, const TileQuery& tiled, u32 first, u32 count, bool is_sample, TileShared& shared
 ) {
+    const Query& query = shared.query;
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     for (u32 i = warp; i < count * query.num_terms; i += TILE_WARPS) {
         const u32 t = i % query.num_terms;
@@ -185,7 +253,7 @@ __device__ __forceinline__ void find_blocks(
         for (u32 block = range.begin + lane; block < range.end; block += WARP) {
             const Header header(lists.blocks + (term.first_block + block));
             impact = fmaxf(impact, header.max_impact);
-            if (scores_all && header.row < lists.num_resident) header.prefetch_rows(lists.rows);
+            if (shared.scores_all && header.row < lists.num_resident) header.prefetch_rows(lists.rows);
         }
         impact = warp_max(impact);
         if (lane == 0) {
@@ -217,79 +285,69 @@ __device__ __forceinline__ void find_blocks(
     __syncthreads();
 }
 
-// Makes candidates of a tile's best documents. Returns whether it may have written to the state.
+// Makes candidates of a tile's best documents. Returns whether it may have written to the state. `turn` changes with each tile.
+template <bool IS_IMPACTS>
 __device__ __forceinline__ bool score_tile(
-    const Lists& lists, const Query& query, u32 tile, const TileBlocks& blocks, bool scores_all, State* state, u64* candidates,
-    TileShared& shared
+    const Lists& lists, u32 tile, const TileBlocks& blocks, TileShared& shared, u32& turn
 ) {
+    const Query query = shared.query;
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const u32 first_doc = tile * TILE_DOCS;
     const u32 num_items = blocks.first_items[query.num_terms];
     if (num_items == 0) return false;
+    TileShared::Progress& progress = shared.progress[turn];
+    turn ^= 1;
     if (threadIdx.x == 0) {
-        shared.floor = read_threshold(state, query.seed);
-        shared.skip = !scores_all && make_key(blocks.bounds[0] * BOUND_SLACK, first_doc) < shared.floor;
-        shared.num_candidates = 0;
-        shared.next_slot = 0;
+        progress.floor = read_threshold(shared.state, query.seed);
+        progress.skip = !shared.scores_all && make_key(blocks.bounds[0] * BOUND_SLACK, first_doc) < progress.floor;
+        progress.num_candidates = 0;
+        progress.next_slot = 0;
     }
-    __syncthreads();
-    if (shared.skip) return false;
-
-    // Sums only grow, so a document is marked at most once: by the addition that reaches the floor. Without a floor all are.
-    u64 cut = shared.floor;
-    const int floor = __float_as_int(key_score(cut));
+    // The tile is cleared while the threshold is read.
     shared.marks[threadIdx.x] = 0;
-    const float none = __uint_as_float(NO_SCORE);
+    const float none = IS_IMPACTS ? 0.0f : __uint_as_float(NO_SCORE);
     float4* quads = reinterpret_cast<float4*>(shared.scores);
 #pragma unroll
     for (u32 j = 0; j < TILE_QUADS_A_THREAD; ++j) {
         quads[j * TILE_THREADS + threadIdx.x] = make_float4(none, none, none, none);
     }
+    __syncthreads();
+    if (progress.skip) return false;
 
-    // Warps take the blocks of all terms round-robin, so that as many reads are in flight as there are warps. Each block is
-    // decoded before the barrier that ends the additions of the wave before, or the clearing.
-    u32 own_term = 0, first_term = 0;
-    for (u32 wave = 0; wave < num_items; wave += TILE_WARPS) {
-        const u32 item = wave + warp;
-        TilePostings postings;
-        if (item < num_items) {
-            own_term = term_of_item(blocks.first_items, item, own_term);
-            const u32 block = blocks.begins[own_term] + (item - blocks.first_items[own_term]);
-            postings.decode(lists, shared.terms[own_term], block, first_doc, lane);
-        } else {
-            own_term = NO_TERM;
-        }
-        __syncthreads();
-        first_term = term_of_item(blocks.first_items, wave, first_term);
-        const u32 last = term_of_item(blocks.first_items, min(wave + TILE_WARPS, num_items) - 1, first_term);
-        for (u32 t = first_term; t <= last; ++t) {
-            if (blocks.first_items[t] == blocks.first_items[t + 1]) continue;
-            if (own_term == t) add_postings(postings, floor, shared);
-            if (t != last) __syncthreads();
+    // Sums only grow, so a document is marked at most once: by the addition that reaches the floor. Without a floor all are.
+    u64 cut = progress.floor;
+    const float floor = key_score(cut);
+    if (IS_IMPACTS) add_impacts(lists, blocks, num_items, first_doc, floor, shared);
+    else add_in_order(lists, blocks, num_items, first_doc, floor, shared);
+    __syncthreads();
+    const u32 reaching = shared.marks[threadIdx.x];
+    if (IS_IMPACTS) {
+        for (u32 left = reaching; left != 0; left &= left - 1) {
+            float& score = shared.scores[place_of_bit(__ffs(left) - 1)];
+            score = __uint2float_rn(__float_as_uint(score));
         }
     }
-    __syncthreads();
 
-    TileKeys keys = {shared.scores, first_doc, shared.marks[threadIdx.x]};
+    TileKeys keys = {shared.scores, first_doc, reaching};
     keys.keep_from(cut);
-    u32 count = count_in_block(keys.reaching, shared.num_candidates);
+    u32 count = count_in_block(keys.reaching, progress.num_candidates);
     const bool are_many = count > MANY_CANDIDATES;
     if (are_many) {
         __syncthreads();  // all threads have read the number before it is cleared
         if (warp == 0) {
-            raise_threshold(state, query, lane);
+            raise_threshold<false>(shared.state, query, lane);
             __syncwarp();
             if (lane == 0) {
-                shared.floor = read_threshold(state, query.seed);
-                shared.num_candidates = 0;
+                progress.floor = read_threshold(shared.state, query.seed);
+                progress.num_candidates = 0;
             }
         }
         __syncthreads();
-        if (shared.floor > cut) {
-            cut = shared.floor;
+        if (progress.floor > cut) {
+            cut = progress.floor;
             keys.keep_from(cut);
         }
-        count = count_in_block(keys.reaching, shared.num_candidates);
+        count = count_in_block(keys.reaching, progress.num_candidates);
     }
     if (count == 0) return are_many;
     if (count >= query.k) {
@@ -298,29 +356,30 @@ __device__ __forceinline__ bool score_tile(
     }
     __syncthreads();
     if (threadIdx.x == 0) {
-        if (count == query.k) raise_to(state, cut);
-        shared.next_slot = add_found(state, count);
+        if (count == query.k) raise_to(shared.state, cut);
+        progress.next_slot = add_found(shared.state, count);
     }
     __syncthreads();
     for (u32 left = keys.reaching; left != 0; left &= left - 1) {
         const u64 key = keys.key(__ffs(left) - 1);
         if (key >= cut) {
-            candidates[atomicAdd(&shared.next_slot, 1)] = key;
-            count_in_bin(state, score_bin(query, key_score(key)));
+            shared.candidates[atomicAdd(&progress.next_slot, 1)] = key;
+            count_in_bin(shared.state, score_bin(query, key_score(key)));
         }
     }
     // Other tiles start at a threshold that the candidates of all tiles give.
     __syncthreads();
-    const u32 found = shared.next_slot;
-    if (warp == 0 && found / query.k != (found - count) / query.k) raise_threshold(state, query, lane);
+    const u32 found = progress.next_slot;
+    if (warp == 0 && found / query.k != (found - count) / query.k) raise_threshold<false>(shared.state, query, lane);
+    __syncthreads();
     return true;
 }
 
 // A group of tiles per thread block. With `is_sample`, every sample_stride-th tile of queries with a sample, which the second
 // launch omits. The gate is that of batch.cu.
-extern "C" __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT) score_tiles(
-    const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, Run* run, State* states, u64* candidates,
-    u64* results, u32 is_sample
+template <bool IS_IMPACTS>
+__device__ __forceinline__ void score_groups(
+    const Lists& lists, const Batch& batch, Run* run, State* states, u64* candidates, u64* results, u32 is_sample
 ) {
     typedef BlockGroup<TILE_THREADS> Block;
     __shared__ union Shared {
@@ -337,27 +396,29 @@ extern "C" __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT) score_
     const u32 first = blockIdx.x / batch.num_tiled * batch.tiles_a_block;
     const u32 count = min(batch.tiles_a_block, batch.num_items / batch.num_tiled - first);
     const BatchQuery& entry = input.queries[tiled.query];
-    Query query = entry.query;
     State* state = states + tiled.query;
     State* gate = entry.gate == NO_GATE ? nullptr : states + entry.gate;
-    const bool had_all = gate != nullptr && num_found(gate) >= query.k;  // enough documents have all terms
-    u64* own_candidates = candidates + entry.candidates;
+    const bool had_all = gate != nullptr && num_found(gate) >= entry.query.k;  // enough documents have all terms
     bool is_touched = blockIdx.x == 0;  // its start of the batch
     if (!had_all) {
-        const u32* terms = reinterpret_cast<const u32*>(input.terms + query.first_term);
-        for (u32 i = threadIdx.x; i < query.num_terms * sizeof(QueryTerm) / sizeof(u32); i += TILE_THREADS) {
+        const u32* terms = reinterpret_cast<const u32*>(input.terms + entry.query.first_term);
+        for (u32 i = threadIdx.x; i < entry.query.num_terms * sizeof(QueryTerm) / sizeof(u32); i += TILE_THREADS) {
             reinterpret_cast<u32*>(shared.tile.terms)[i] = terms[i];
         }
+        if (threadIdx.x == 0) {
+            shared.tile.query = entry.query;
+            shared.tile.state = state;
+            shared.tile.candidates = candidates + entry.candidates;
+            shared.tile.scores_all = entry.scores_all();
+        }
         __syncthreads();
-        find_blocks(lists, query, tiled, first, count, is_sample != 0, entry.scores_all(), shared.tile);
+        find_blocks(lists, tiled, first, count, is_sample != 0, shared.tile);
+        u32 turn = 0;
         for (u32 i = 0; i < count; ++i) {
             const u32 tile = tile_of(tiled, first + i, is_sample != 0);
             const bool is_done = is_sample == 0 && tiled.sample_stride != 0 && tile % tiled.sample_stride == 0;
             if (is_done) continue;
-            is_touched |= score_tile(
-                lists, query, tile, shared.tile.tiles[i], entry.scores_all(), state, own_candidates, shared.tile
-            );
-            __syncthreads();
+            is_touched |= score_tile<IS_IMPACTS>(lists, tile, shared.tile.tiles[i], shared.tile, turn);
         }
     }
     if (is_sample != 0) return;
@@ -370,11 +431,12 @@ extern "C" __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT) score_
     if ((progress >> 32) + count != entry.num_items) return;
     __threadfence();
     // If enough documents have all terms, the stage before has written the results, unless they were too many for it.
+    Query query = entry.query;
     if (!had_all || query.k > WARP_K) {
         if (had_all) query.need_all();
         State* sorted = had_all ? gate : state;
         merge_candidates<Block, 2>(
-            query, sorted, own_candidates, num_found(sorted), entry.capacity, results + entry.result, nullptr,
+            query, sorted, candidates + entry.candidates, num_found(sorted), entry.capacity, results + entry.result, nullptr,
             shared.merge
         );
         if (threadIdx.x == 0) finish_query(batch, run, state, gate, results);
@@ -382,4 +444,19 @@ extern "C" __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT) score_
     __syncthreads();
     clear_state<Block>(state);
     if (gate != nullptr) clear_state<Block>(gate);
+}
+
+extern "C" __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT) score_tiles(
+    const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, Run* run, State* states, u64* candidates,
+    u64* results, u32 is_sample
+) {
+    score_groups<false>(lists, batch, run, states, candidates, results, is_sample);
+}
+
+// Equals score_tiles, for an index of impacts.
+extern "C" __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT) score_impact_tiles(
+    const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, Run* run, State* states, u64* candidates,
+    u64* results, u32 is_sample
+) {
+    score_groups<true>(lists, batch, run, states, candidates, results, is_sample);
 }

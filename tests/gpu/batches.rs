@@ -122,6 +122,24 @@ fn groups_of_tiles_equal_the_cpu_for_bm25_and_for_weighted_impacts() {
     }
 }
 
+/// Sums of impacts need no order of addition, because single precision has each of them.
+#[test]
+fn the_largest_sums_of_impacts_equal_the_cpu() {
+    let list = |i: u32| -> List { (0..20_000).map(|doc| (3 * doc, 255 - (doc + i) % 997 / 996)).collect() };
+    let lists: Vec<List> = (0..64).map(list).collect();
+    let write = |path: &Path| write_lists(path, &lists, lengths(60_000), Bm25::IMPACTS);
+    let Some(mut world) = World::with_index(Bm25::IMPACTS, write) else { return };
+    let queries = [1, 2, 1023, 1024].map(|count| {
+        let terms = (0..64).map(|term| (name(term), count));
+        Query::counted(QueryId(0), "q", terms, &world.index).unwrap()
+    });
+    for k in [1, 10, MAX_K] {
+        assert!(world.gpu.goes_by_tiles(&queries[3], Mode::Or, k));
+        world.check_batch(&queries, k, "largest sums");
+    }
+    world.check_query(&queries[3], &[10], "largest sums alone");
+}
+
 #[test]
 fn a_pipeline_gives_batches_in_order_while_later_ones_run() {
     let Some(mut world) = mixed_world(Bm25::default()) else { return };

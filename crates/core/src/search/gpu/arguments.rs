@@ -57,7 +57,6 @@ pub(crate) struct ListsArgument {
     pub(crate) host_rows: u64,
     pub(crate) num_docs: u32,
     pub(crate) num_resident: u32,
-    pub(crate) has_impacts: u32,
     pub(crate) directory_stride: u32,
 }
 
@@ -241,8 +240,7 @@ pub(crate) fn field_offsets() -> Vec<usize> {
     let lone_query = offsets!(LoneArgument: query, stage, terms, reserved, drivers);
     let short_lone_query = offsets!(LoneArgument<FEW_TERMS>: query, stage, terms, reserved, drivers);
     [
-        offsets!(ListsArgument: blocks, rows, directory, norms, host_rows, num_docs, num_resident, has_impacts,
-            directory_stride),
+        offsets!(ListsArgument: blocks, rows, directory, norms, host_rows, num_docs, num_resident, directory_stride),
         offsets!(BlockArgument: row, first_doc, packing, max_impact),
         offsets!(DirectoryEntry: before, parts),
         offsets!(TermEntry: first_block, doc_freq, scale, weight, rest),

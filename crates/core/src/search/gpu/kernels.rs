@@ -12,6 +12,7 @@ use super::arguments::{
     MAX_K, MAX_TERMS, NO_GATE, PartArgument, RunArgument, SCORE_BINS, SLACK_PARTS, SMALL_INPUT_WORDS, SmallInput,
     StateArgument, TOO_MANY, TermEntry, TileEntry, WARP_K, field_offsets, transcode_field_offsets,
 };
+use super::lists::DeviceLists;
 use super::tiered::Rows;
 use crate::index::{BLOCK_LEN, LongList};
 use crate::search::device::wait::wait;
@@ -85,6 +86,7 @@ pub(crate) struct Kernels {
     /// Thread blocks of `score_small_batch` that the device holds at once.
     resident_small: u32,
     score_tiles: CudaFunction,
+    score_impact_tiles: CudaFunction,
     merge_topk: CudaFunction,
     measure_blocks: CudaFunction,
     scan_rows: CudaFunction,
@@ -114,6 +116,7 @@ impl Kernels {
             score_batch: module.function("score_batch")?,
             score_small_batch: module.function("score_small_batch")?,
             score_tiles: module.function("score_tiles")?,
+            score_impact_tiles: module.function("score_impact_tiles")?,
             merge_topk: module.function("merge_topk")?,
             measure_blocks: module.function("measure_blocks")?,
             scan_rows: module.function("scan_rows")?,
@@ -185,13 +188,18 @@ impl Kernels {
 /// that of arguments, must live until the kernels have ended.
 #[derive(Clone, Copy)]
 pub(crate) struct Search<'a> {
-    pub(crate) kernels: &'a Kernels,
-    pub(crate) stream: &'a CudaStream,
-    pub(crate) lists: ListsArgument,
-    pub(crate) memory: QueryMemory,
+    kernels: &'a Kernels,
+    stream: &'a CudaStream,
+    lists: ListsArgument,
+    has_impacts: bool,
+    memory: QueryMemory,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    pub(crate) fn new(kernels: &'a Kernels, stream: &'a CudaStream, lists: &DeviceLists, memory: QueryMemory) -> Self {
+        Self { kernels, stream, lists: lists.argument(stream), has_impacts: lists.has_impacts, memory }
+    }
+
     /// Launches `score_lone`, or `score_lone_long` for more than [`FEW_TERMS`] terms: one stage of a single query.
     /// `gate` is 0 or the address of the earlier stage's state.
     ///
@@ -204,7 +212,7 @@ impl Search<'_> {
         gate: u64,
     ) -> Result<(), DriverError> {
         const { assert!(TERMS == FEW_TERMS || TERMS == MAX_TERMS, "there is no such kernel") };
-        let Self { kernels, stream, lists, memory } = self;
+        let Self { kernels, stream, lists, memory, .. } = self;
         let kernel = if TERMS == FEW_TERMS { &kernels.score_lone } else { &kernels.score_lone_long };
         let mut launch = stream.launch_builder(kernel);
         launch.arg(lists).arg(lone).arg(&memory.states).arg(&gate).arg(&memory.candidates).arg(&memory.results);
@@ -224,7 +232,7 @@ impl Search<'_> {
         batch: &BatchArgument,
         small: Option<&SmallInput>,
     ) -> Result<(), DriverError> {
-        let Self { kernels, stream, lists, memory } = self;
+        let Self { kernels, stream, lists, memory, .. } = self;
         let kernel = if small.is_some() { &kernels.score_small_batch } else { &kernels.score_batch };
         let mut launch = stream.launch_builder(kernel);
         launch.arg(lists).arg(batch);
@@ -238,18 +246,20 @@ impl Search<'_> {
         unsafe { launch.launch(shape(blocks, BATCH_THREADS)) }.map(drop)
     }
 
-    /// Launches `score_tiles` with one thread block per group of tiles, or for the sample of tiles.
+    /// Launches `score_tiles`, or `score_impact_tiles` for impacts, with one thread block per group of tiles, or for the
+    /// sample of tiles.
     ///
     /// # Safety
     /// See [`Self::score_batch`], with tiled queries in place of drivers. There must be room for k candidates per
     /// tile or for all documents, because the kernel does not check it.
     pub(crate) unsafe fn score_tiles(&self, batch: &BatchArgument, is_sample: bool) -> Result<(), DriverError> {
-        let Self { kernels, stream, lists, memory } = self;
+        let Self { kernels, stream, lists, has_impacts, memory } = self;
         let is_sample = u32::from(is_sample);
-        let mut launch = stream.launch_builder(&kernels.score_tiles);
+        let kernel = if *has_impacts { &kernels.score_impact_tiles } else { &kernels.score_tiles };
+        let mut launch = stream.launch_builder(kernel);
         launch.arg(lists).arg(batch).arg(&memory.run).arg(&memory.states).arg(&memory.candidates);
         launch.arg(&memory.results).arg(&is_sample);
-        // SAFETY: the arguments match `score_tiles` in kernels/tiles.cu; the caller guarantees their memory.
+        // SAFETY: the arguments match the kernel in kernels/tiles.cu; the caller guarantees their memory.
         let groups = (batch.num_items / batch.num_tiled.max(1)).div_ceil(batch.tiles_a_block.max(1));
         unsafe { launch.launch(shape((groups * batch.num_tiled).max(1), TILE_THREADS)) }.map(drop)
     }
@@ -359,7 +369,7 @@ mod tests {
 
     #[test]
     fn ptx_has_every_kernel_and_the_hosts_structures_and_runs_on_turing() {
-        let kernels = "score_lone score_lone_long score_batch score_small_batch score_tiles merge_topk \
+        let kernels = "score_lone score_lone_long score_batch score_small_batch score_tiles score_impact_tiles merge_topk \
                        measure_blocks scan_rows scan_tiles write_blocks";
         for kernel in kernels.split(' ') {
             assert!(IMAGES.ptx.contains(&format!(".entry {kernel}(")), "{kernel} is missing: run kernels/build.py");

@@ -17,7 +17,8 @@ use crate::index::{Bm25, Index};
 pub(crate) struct DeviceLists {
     pub(crate) terms: TermTable,
     pub(crate) uploaded: Uploaded,
-    has_impacts: bool,
+    /// Whether frequencies are impacts.
+    pub(crate) has_impacts: bool,
 }
 
 impl DeviceLists {
@@ -36,7 +37,6 @@ impl DeviceLists {
             host_rows: rows.host_address(),
             num_docs: self.terms.num_docs,
             num_resident: rows.num_resident(),
-            has_impacts: u32::from(self.has_impacts),
             directory_stride: self.uploaded.directory_stride,
         }
     }

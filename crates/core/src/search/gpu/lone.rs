@@ -71,7 +71,7 @@ impl LoneRunner {
         let mut slot = BatchSlot::new(&device, stream, room).map_err(|e| GpuError::of("allocating buffers", &e))?;
         let machine = Parallelism::of(&device);
         let memory = slot.memory();
-        let search = Search { kernels: &kernels, stream: &slot.stream, lists: lists.argument(&slot.stream), memory };
+        let search = Search::new(&kernels, &slot.stream, &lists, memory);
         // SAFETY: the buffers live as long as the stream.
         let loaded = unsafe { search.load_all() };
         let loaded = loaded.and_then(|()| wait(&slot.stream));
@@ -149,7 +149,6 @@ impl LoneRunner {
         }
         let mut memory = self.slot.memory();
         let stream = &self.slot.stream;
-        let (kernels, lists) = (&*self.kernels, self.lists.argument(stream));
         let first_state = memory.states;
         let mut gate = 0;
         for needs_all in [true, false] {
@@ -161,7 +160,7 @@ impl LoneRunner {
             lone.stage = LoneStage { capacity: self.slot.num_candidates(), is_last, ..lone.stage };
             // SAFETY: both states are clear, there is room for every document, the terms are the index's own, and the
             // results have this many words and live as long as the stream.
-            unsafe { Search { kernels, stream, lists, memory }.score_lone(&lone, gate) }?;
+            unsafe { Search::new(&self.kernels, stream, &self.lists, memory).score_lone(&lone, gate) }?;
             gate = first_state;
             memory = QueryMemory { states: first_state + size_of::<StateArgument>() as u64, ..memory };
         }

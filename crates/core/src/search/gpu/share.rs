@@ -29,10 +29,12 @@ const ITEMS_A_WARP: f32 = 3.0;
 const FEW_ROUNDS: f32 = 4.0;
 /// The most items per resident warp of a small batch of unions. The more there are, the longer they may be.
 const MOST_ITEMS_A_WARP: f32 = 9.0;
+/// The same of intersections, whose items take more equal times.
+const EQUAL_ITEMS_A_WARP: f32 = 2.0;
+const FEW_EQUAL_ROUNDS: f32 = 3.0;
+const MOST_EQUAL_ITEMS_A_WARP: f32 = 4.0;
 /// The most rounds per item of a small batch.
 const MOST_ROUNDS: f32 = 16.0;
-/// Items per resident warp of a small batch of intersections, whose items take equal times.
-const EQUAL_ITEMS_A_WARP: f32 = 2.0;
 /// The most blocks per item: those that a warp inspects together.
 const MOST_BLOCKS: f32 = 32.0;
 /// A list of a small batch has at least half of this number of items, if it has as many blocks. More rounds than
@@ -271,12 +273,12 @@ impl DriverShares {
     fn rounds_an_item(&self, warps: u32) -> f32 {
         let a_warp = self.rounds / warps as f32;
         let [all, any] = self.blocks_all_and_any;
-        let rounds = if all > any {
-            a_warp / EQUAL_ITEMS_A_WARP
+        let (items, few_rounds, most_items) = if all > any {
+            (EQUAL_ITEMS_A_WARP, FEW_EQUAL_ROUNDS, MOST_EQUAL_ITEMS_A_WARP)
         } else {
-            (a_warp / ITEMS_A_WARP).min(FEW_ROUNDS).max(a_warp / MOST_ITEMS_A_WARP)
+            (ITEMS_A_WARP, FEW_ROUNDS, MOST_ITEMS_A_WARP)
         };
-        rounds.clamp(1.0, MOST_ROUNDS)
+        (a_warp / items).min(few_rounds).max(a_warp / most_items).clamp(1.0, MOST_ROUNDS)
     }
 
     /// Upper bound of the number of hints. `rounds` are those of a small batch.

@@ -110,7 +110,7 @@ impl BatchSlot {
         let memory = self.memory();
         let stream = &self.stream;
         let input_at = self.d_input.device_ptr_mut(stream).0;
-        let search = Search { kernels, stream, lists: lists.argument(stream), memory };
+        let search = Search::new(kernels, stream, lists, memory);
         let at = |batch| BatchArgument { input: input_at, ..batch };
         let mut taken = self.taken;
         let mut taking = |batch: BatchArgument| {
