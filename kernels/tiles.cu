@@ -9,13 +9,15 @@
 // exit early. So do tiles whose bound (sum of weight x largest impact of their blocks) is below the threshold of earlier tiles.
 // An addition that takes a document to the threshold marks it, so no tile is searched for candidates.
 //
-// Scores of impacts are integers, whose sums have no order: warps add them by atomic operations, without a barrier between terms.
+// Scores of impacts are integers, whose sums need no order: warps add them by atomic operations, without a barrier between
+// terms.
 //
 // Limits: MAX_TERMS terms; documents below 2^31; room for all candidates, which is not checked: the host provides it. Shared
 // memory: 42 KiB. Twin on the host: search/cpu/or/exhaustive.rs.
 // Launch bounds: 256 threads, at least 5 blocks per multiprocessor of compute capability 9.0 (results/gpu/kernels.csv).
-// score_tiles is bound by latency of a list's rows and norms, once per eight blocks that meet the tile, with a barrier after it;
-// score_impact_tiles by instructions. Twice the threads per tile were no faster on dense lists and slower on sparse ones.
+// score_tiles is bound by latency of a list's rows and norms, once per eight blocks that meet the tile, with a barrier after
+// it; score_impact_tiles by latency, too, and by the barriers at the ends of tiles. Twice the threads per tile were no faster
+// on dense lists and slower on sparse ones.
 
 #include "batch.cuh"
 #include "lists.cuh"
@@ -165,6 +167,7 @@ __device__ __forceinline__ void add_postings(const TilePostings& postings, int f
         if (is_inside) shared.scores[postings.places[i]] = score;
         if (is_inside && __float_as_int(score) >= floor && __float_as_int(before[i]) < floor) reaching |= 1u << i;
     }
+    // The postings stay in registers only if no index depends on `reaching`.
     for (; reaching != 0; reaching &= reaching - 1) {
         u32 place = postings.places[0];
         if ((reaching & 1) == 0) place = postings.places[1];
@@ -335,7 +338,7 @@ __device__ __forceinline__ bool score_tile(
     if (are_many) {
         __syncthreads();  // all threads have read the number before it is cleared
         if (warp == 0) {
-            raise_threshold<false>(shared.state, query, lane);
+            raise_threshold<false>(shared.state, query, lane);  // registers are scarce
             __syncwarp();
             if (lane == 0) {
                 progress.floor = read_threshold(shared.state, query.seed);

@@ -41,7 +41,7 @@ const SAMPLED_TILES: u32 = 4;
 /// The least `k` for sampling. For fewer results the first tiles of a single launch find as good a threshold.
 const SAMPLED_K: u32 = 64;
 
-/// Thread blocks of `score_tiles` that a multiprocessor holds at once.
+/// Thread blocks of `score_tiles` or `score_impact_tiles` that a multiprocessor holds at once.
 const TILE_BLOCKS: u32 = 5;
 /// The least groups of tiles per resident thread block, so that all end at about the same time.
 const GROUP_WAVES: u32 = 4;

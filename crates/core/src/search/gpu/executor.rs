@@ -335,7 +335,8 @@ fn read_slot(slot: &mut BatchSlot, lone: &mut LoneRunner, flight: &mut BatchInFl
 /// The kernels and the batch, for an error.
 fn doing(num_queries: usize, first: usize) -> String {
     format!(
-        "kernels `score_batch`, `score_tiles`, `merge_topk` for a batch of {num_queries} queries from number {first} on"
+        "kernels `score_batch`, `score_tiles` or `score_impact_tiles`, `merge_topk` for a batch of {num_queries} queries \
+         from number {first} on"
     )
 }
 

@@ -222,8 +222,8 @@ impl Drop for LoneRunner {
 /// The kernels and the query, for an error.
 fn doing(plan: &Plan, label: &str) -> String {
     let kernels = match (plan.by_tiles, plan.mode) {
-        (true, Mode::Or) => "kernel `score_tiles`",
-        (true, _) => "kernels `score_batch`, `score_tiles`",
+        (true, Mode::Or) => "kernel `score_tiles` or `score_impact_tiles`",
+        (true, _) => "kernels `score_batch`, `score_tiles` or `score_impact_tiles`",
         (false, _) if plan.query.k as usize > WARP_K => "kernels `score_batch`, `merge_topk`",
         (false, _) => "kernel `score_lone`",
     };

@@ -4,6 +4,7 @@
 //! one query           score_lone (and) ─▶ score_lone (or) ─▶ keys in pinned host memory
 //! a batch             score_batch ─▶ score_tiles ─▶ score_batch (second stages) ─▶ merge_topk ─▶ keys
 //!   nearly always     score_batch, or score_small_batch with its input as a parameter: one launch
+//!   of impacts        score_impact_tiles in place of score_tiles
 //! one query of many   a batch of one, if it is scored by tiles or asks for many results
 //! ```
 //!
@@ -16,7 +17,7 @@
 //! NVIDIA's driver only, which is loaded on demand.
 //!
 //! Results equal those of the CPU bit for bit: each kernel adds a document's terms in the query's order and rounds like
-//! [`Bm25::score`](crate::index::Bm25::score). `tests/gpu/main.rs` compares them on a GPU.
+//! [`Bm25::score`](crate::index::Bm25::score), or adds impacts, whose sums are exact in any order. `tests/gpu/main.rs` compares them on a GPU.
 
 mod arguments;
 mod batch;
