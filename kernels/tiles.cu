@@ -15,9 +15,8 @@
 // Limits: MAX_TERMS terms; documents below 2^31; room for all candidates, which is not checked: the host provides it. Shared
 // memory: 42 KiB. Twin on the host: search/cpu/or/exhaustive.rs.
 // Launch bounds: 256 threads, at least 5 blocks per multiprocessor of compute capability 9.0 (results/gpu/kernels.csv).
-// score_tiles is bound by latency of a list's rows and norms, once per eight blocks that meet the tile, with a barrier after
-// it; score_impact_tiles by latency, too, and by the barriers at the ends of tiles. Twice the threads per tile were no faster
-// on dense lists and slower on sparse ones.
+// score_tiles is bound by instructions and by the barriers between lists, score_impact_tiles by the barriers at the ends of
+// tiles and by latency of rows. Twice the threads per tile were no faster on dense lists and slower on sparse ones.
 
 #include "batch.cuh"
 #include "lists.cuh"
@@ -129,7 +128,7 @@ struct TileBlocks {
 
 // Shared memory of a thread block.
 struct TileShared {
-    __align__(16) float scores[TILE_DOCS];  // sums of impacts as integers, those of candidates become floats
+    __align__(16) float scores[TILE_DOCS];  // in score_impact_tiles integers, until a document is a candidate
     // The query, here because registers are scarce.
     Query query;
     State* state;

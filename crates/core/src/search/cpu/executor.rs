@@ -58,7 +58,7 @@ impl CpuExecutor {
         let scratch = Scratch {
             conjunction: Conjunction::default(),
             exhaustive: Exhaustive::default(),
-            impacts: (bm25.is_impacts() && index.is_quantised()).then(Exhaustive::default),
+            impacts: (bm25 == Bm25::IMPACTS && index.is_quantised()).then(Exhaustive::default),
             pruned: PrunedOr::new(Algorithm::default(), true),
             best: TopK::default(),
         };

@@ -23,7 +23,7 @@ pub(crate) struct DeviceLists {
 
 impl DeviceLists {
     pub(crate) fn new(index: &Index, bm25: Bm25, uploaded: Uploaded) -> Self {
-        let has_impacts = bm25.is_impacts() && index.is_quantised();
+        let has_impacts = bm25 == Bm25::IMPACTS && index.is_quantised();
         Self { terms: TermTable::new(index, bm25, uploaded.directory_stride), uploaded, has_impacts }
     }
 

@@ -17,7 +17,8 @@
 //! NVIDIA's driver only, which is loaded on demand.
 //!
 //! Results equal those of the CPU bit for bit: each kernel adds a document's terms in the query's order and rounds like
-//! [`Bm25::score`](crate::index::Bm25::score), or adds impacts, whose sums are exact in any order. `tests/gpu/main.rs` compares them on a GPU.
+//! [`Bm25::score`](crate::index::Bm25::score), or adds impacts, whose sums are exact in any order. `tests/gpu/main.rs`
+//! compares them on a GPU.
 
 mod arguments;
 mod batch;

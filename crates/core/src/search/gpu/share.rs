@@ -29,9 +29,11 @@ const ITEMS_A_WARP: f32 = 3.0;
 const FEW_ROUNDS: f32 = 4.0;
 /// The most items per resident warp of a small batch of unions. The more there are, the longer they may be.
 const MOST_ITEMS_A_WARP: f32 = 9.0;
-/// The same of intersections, whose items take more equal times.
+/// [`ITEMS_A_WARP`] of intersections, whose items take more equal times.
 const EQUAL_ITEMS_A_WARP: f32 = 2.0;
+/// [`FEW_ROUNDS`] of intersections.
 const FEW_EQUAL_ROUNDS: f32 = 3.0;
+/// [`MOST_ITEMS_A_WARP`] of intersections.
 const MOST_EQUAL_ITEMS_A_WARP: f32 = 4.0;
 /// The most rounds per item of a small batch.
 const MOST_ROUNDS: f32 = 16.0;
@@ -442,15 +444,17 @@ mod tests {
         let list = |blocks: u32| (blocks * BLOCK_LEN as u32, 5.0);
         // Lists of which all postings survive, and short ones, of many items.
         for lists in [vec![list(BLOCKS)], vec![list(BLOCKS); 4], vec![list(64); 8], vec![list(65)]] {
-            let (dense, terms) = plan(&lists, 0.0, Mode::Or);
-            let mut shares = DriverShares::default();
-            let mut entries = [BatchEntry::default(); FEW_ENTRIES];
-            (0..FEW_ENTRIES as u32).for_each(|query| shares.add(query, &dense, &terms, false));
-            shares.share_out(&mut entries, 4224, true);
-            let (blocks, drivers) = (FEW_ENTRIES as u64 * dense.num_blocks, FEW_ENTRIES * lists.len());
-            for counted in [FEW_ENTRIES, FEW_ENTRIES + 1] {
-                let most = DriverShares::most_hints(counted, shares.rounds.into(), blocks, drivers, 4224);
-                assert!(shares.hints.len() <= most, "{} of {most}", shares.hints.len());
+            for mode in [Mode::Or, Mode::And] {
+                let (dense, terms) = plan(&lists, 0.0, mode);
+                let mut shares = DriverShares::default();
+                let mut entries = [BatchEntry::default(); FEW_ENTRIES];
+                (0..FEW_ENTRIES as u32).for_each(|query| shares.add(query, &dense, &terms, mode == Mode::And));
+                shares.share_out(&mut entries, 4224, true);
+                let (blocks, drivers) = (FEW_ENTRIES as u64 * dense.num_blocks, shares.drivers.len());
+                for counted in [FEW_ENTRIES, FEW_ENTRIES + 1] {
+                    let most = DriverShares::most_hints(counted, shares.rounds.into(), blocks, drivers, 4224);
+                    assert!(shares.hints.len() <= most, "{} of {most}", shares.hints.len());
+                }
             }
         }
     }
