@@ -66,9 +66,8 @@ __device__ __forceinline__ void raise_in_turn(State* state, const Query& query, 
     if (lane == 0) {
         u32 is_raised = atomicExch(&state->is_raised, 1);
 #pragma unroll 1
-        for (; is_raised != 0 && looks < MOST_LOOKS; ++looks) {
-            asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(is_raised) : "l"(&state->is_raised));
-        }
+        // An old value costs looks only. With a relaxed load in assembler, single queries take 3 % longer on the device.
+        for (; is_raised != 0 && looks < MOST_LOOKS; ++looks) is_raised = __ldcg(&state->is_raised);
     }
     if (__any_sync(FULL_WARP, looks != 0)) return;
     raise_threshold(state, query, lane);

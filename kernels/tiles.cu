@@ -129,7 +129,7 @@ struct TileBlocks {
 // Shared memory of a thread block.
 struct TileShared {
     __align__(16) float scores[TILE_DOCS];  // in score_impact_tiles integers, until a document is a candidate
-    // The query, here because registers are scarce.
+    // The query is in shared memory because registers are scarce.
     Query query;
     State* state;
     u64* candidates;
