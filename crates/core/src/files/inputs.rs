@@ -5,15 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Protected inputs, each with the path that the user gave.
-static INPUTS: Mutex<Vec<(Input, PathBuf)>> = Mutex::new(Vec::new());
-
-#[derive(Debug, PartialEq)]
-enum Input {
-    File(Identity),
-    /// All files below a folder.
-    Folder(PathBuf),
-}
+/// Protected inputs, by the paths that the user gave.
+static INPUTS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Equal for two paths to one file: through links, and through hard links where the system numbers files.
 #[cfg(unix)]
@@ -37,25 +30,23 @@ fn identity(path: &Path) -> Option<Identity> {
 /// [`check_writable`](super::check_writable) and all functions that write files then refuse to replace it. A program
 /// calls this for each input before it starts to work.
 pub fn protect_input(path: &Path) {
-    let input =
-        if path.is_dir() { path.canonicalize().ok().map(Input::Folder) } else { identity(path).map(Input::File) };
-    if let Some(input) = input {
-        INPUTS.lock().unwrap_or_else(PoisonError::into_inner).push((input, path.to_owned()));
+    if path.is_dir() || identity(path).is_some() {
+        INPUTS.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
     }
 }
 
 /// Refuses to write at `path` if that is a protected input.
 pub(super) fn check_no_input(path: &Path) -> io::Result<()> {
     let Some(output) = identity(path) else { return Ok(()) };
-    let output = Input::File(output);
     let inputs = INPUTS.lock().unwrap_or_else(PoisonError::into_inner);
     let below = path.canonicalize().ok();
-    let is_replaced = |input: &Input| match input {
-        Input::File(_) => *input == output,
-        Input::Folder(folder) => below.as_ref().is_some_and(|path| path.starts_with(folder)),
+    // An input's identity is read anew: once its file is removed, the system gives the number to another file.
+    let is_replaced = |input: &PathBuf| match input.canonicalize() {
+        Ok(folder) if folder.is_dir() => below.as_ref().is_some_and(|path| path.starts_with(folder)),
+        _ => identity(input).as_ref() == Some(&output),
     };
-    match inputs.iter().find(|(input, _)| is_replaced(input)) {
-        Some((_, named)) => {
+    match inputs.iter().find(|input| is_replaced(input)) {
+        Some(named) => {
             let message = format!("it is an input of this command ({}), name another output", named.display());
             Err(io::Error::new(io::ErrorKind::AlreadyExists, message))
         }
@@ -94,5 +85,19 @@ mod tests {
         }
         check_writable(&at("other.tsv")).unwrap();
         check_writable(&at("texts/new.txt")).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_number_of_a_removed_input_protects_no_other_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let (input, output) = (dir.path().join("input"), dir.path().join("output"));
+        fs::write(&input, "old").unwrap();
+        // Another name of the same file stands for a new file that got the removed one's number.
+        fs::hard_link(&input, &output).unwrap();
+        protect_input(&input);
+        assert!(check_writable(&output).is_err());
+        fs::remove_file(&input).unwrap();
+        check_writable(&output).unwrap();
     }
 }
