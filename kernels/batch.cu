@@ -16,7 +16,7 @@
 //
 // Limits: those of drive.cuh. Shared memory: 7 KiB. Launch bounds: 64 threads, at least 20 blocks per multiprocessor, or 18 in
 // small batches.
-// Bound by latency and by scattered reads of device memory. Twin on the host: search/cpu/or/exhaustive.rs.
+// Large batches are bound by instructions, small ones by latency of reads. Twin on the host: search/cpu/or/exhaustive.rs.
 
 #include "batch.cuh"
 #include "drive.cuh"
@@ -87,11 +87,6 @@ struct BatchShared {
 // Takes a place for the lane's warp, and returns the number of those taken before. Each warp takes one after each place that it
 // had, so the host knows the number before every launch.
 __device__ __forceinline__ u32 take_place(const Batch& batch, Run* run) { return atomicAdd(&run->taken, 1) - batch.taken_before; }
-
-// The state of the stage before an entry, or null.
-__device__ __forceinline__ State* gate_of(const BatchQuery& entry, State* states) {
-    return entry.gate == NO_GATE ? nullptr : states + entry.gate;
-}
 
 // Sorts the results of the warp's entry, whose items are all done, and clears its state. The number of the entry is read from
 // shared memory after the sort, because registers are scarce in it.

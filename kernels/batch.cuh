@@ -21,6 +21,11 @@ struct BatchInput {
           later(words + batch.later_at) {}
 };
 
+// The state of the stage before an entry, or null.
+__device__ __forceinline__ State* gate_of(const BatchQuery& entry, State* states) {
+    return entry.gate == NO_GATE ? nullptr : states + entry.gate;
+}
+
 // Counts a query with written results, and its scored postings. The last query of a batch writes the total and the start and
 // end of the batch, in nanoseconds of the device's clock. One thread calls it.
 __device__ __forceinline__ void finish_query(

@@ -33,6 +33,5 @@ extern "C" __global__ void __launch_bounds__(SCATTER_THREADS) read_scattered(
         sum += value.x ^ value.y ^ value.z ^ value.w;
     }
     // Never true, which the compiler cannot know.
-
     if (sum == 0x9e3779b9u) *sink = sum;
 }

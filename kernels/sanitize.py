@@ -2,7 +2,7 @@
 """Runs the GPU's tests under compute-sanitizer, on a machine with a GPU and the tool, and writes results/gpu/sanitizer.csv:
 
     kernels/sanitize.py TEST_BINARY[:FILTER] ... [--tools racecheck,memcheck,synccheck,initcheck] [--jobs 10] [--seconds 120]
-                        [--results FILE]
+                        [--results FILE] [--commit COMMIT]
 
 TEST_BINARY is what `cargo test --no-run` builds, of the library (`:gpu_`) and of tests/gpu/main.rs; FILTER is a part of the tests'
 names. Debug builds are wanted: there kernels' outputs are poisoned. TANDEM_SANITIZER is set, so that tests try less of the
@@ -156,12 +156,13 @@ def machine():
     return f"{name} (driver {driver}), compute-sanitizer {(re.findall(r'[Vv]ersion ([0-9.]+)', version) or ['?'])[0]}"
 
 
-def table(sources, launched, outcomes):
+def table(sources, launched, outcomes, commit, seconds):
     """One row per tool and test as CSV, and whether all runs are clean and all kernels were launched."""
     is_clean = all(outcome.is_well for outcome in outcomes.values())
     missing = sorted(set(sources) - set().union(*(launched[test] for test, _ in outcomes)))
     text = io.StringIO()
-    text.write(f"# command: kernels/sanitize.py\n# date: {time.strftime('%Y-%m-%d')}\n# machine: {machine()}\n"
+    command = " ".join(pathlib.Path(part).name for part in sys.argv)
+    text.write(f"# command: {command} (in {seconds:.0f} s)\n# commit: {commit}\n# date: {time.strftime('%Y-%m-%d')}\n# machine: {machine()}\n"
                f"# kernels: {len(sources) - len(missing)} of {len(sources)} launched\n")
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(["tool", "test", "kernels", "is_clean", "verdict", "seconds"])
@@ -181,6 +182,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=120)
     parser.add_argument("--out", type=pathlib.Path, default=TABLE)
     parser.add_argument("--results", type=pathlib.Path)
+    parser.add_argument("--commit", default="not recorded", help="the commit of the binaries, for the table")
     arguments = parser.parse_args()
     results = Results(arguments.results)
     tools = arguments.tools.split(",")
@@ -228,7 +230,7 @@ def main():
                 check_and_tell(test, tool)
         launching = sum(map(bool, launched.values()))
         print(f"{time.time() - began:4.0f} s: {launching} of {len(tests)} tests launch kernels", flush=True)
-    text, is_clean = table(sources, launched, outcomes)
+    text, is_clean = table(sources, launched, outcomes, arguments.commit, time.time() - began)
     arguments.out.write_text(text)
     print(arguments.out)
     sys.exit(0 if all_well and is_clean and outcomes else 1)

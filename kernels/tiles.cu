@@ -399,7 +399,7 @@ __device__ __forceinline__ void score_groups(
     const u32 count = min(batch.tiles_a_block, batch.num_items / batch.num_tiled - first);
     const BatchQuery& entry = input.queries[tiled.query];
     State* state = states + tiled.query;
-    State* gate = entry.gate == NO_GATE ? nullptr : states + entry.gate;
+    State* gate = gate_of(entry, states);
     const bool had_all = gate != nullptr && num_found(gate) >= entry.query.k;  // enough documents have all terms
     bool is_touched = blockIdx.x == 0;  // its start of the batch
     if (!had_all) {

@@ -19,7 +19,7 @@ extern "C" __global__ void __launch_bounds__(MERGE_THREADS, 2) merge_topk(
     Query query = entry.query;
     State* own = states + number;
     // For AND+OR: if enough documents have all terms, the union was not searched.
-    State* gate = entry.gate == NO_GATE ? nullptr : states + entry.gate;
+    State* gate = gate_of(entry, states);
     const bool had_all = gate != nullptr && num_found(gate) >= query.k;
     if (had_all || entry.needs_all()) query.need_all();
     State* state = had_all ? gate : own;

@@ -77,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) count_flags(
 
 // Replaces the counts of tiles by the sums before them, and writes the total, in one thread block that takes 1024 tiles at a
 // time.
-extern "C" __global__ void __launch_bounds__(SCAN_THREADS) scan_counts(u32* tile_counts, u32 num_tiles, u32* total) {
+extern "C" __global__ void __launch_bounds__(SCAN_THREADS) scan_flags(u32* tile_counts, u32 num_tiles, u32* total) {
     __shared__ u32 warp_sums[SCAN_THREADS / WARP];
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     u32 before = 0;

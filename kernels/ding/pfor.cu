@@ -10,8 +10,7 @@
 //
 // A warp takes a block of 512: it scatters exceptions into its 2 KiB of shared memory, then unpacks slots 128 at a time, adds
 // the overflows, and sums by a scan per 128.
-// Shared memory: 16 KiB. Launch bounds: 256 threads. Bound by dependencies within a warp: a scatter, then four
-// scans.
+// Shared memory: 16 KiB. Launch bounds: 256 threads. Bound by latency of reads.
 // Twin on the host: the decoder in crates/papers/src/codec/pfor_delta.rs.
 
 #include "ding/ding.cuh"

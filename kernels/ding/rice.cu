@@ -7,7 +7,7 @@
 //
 // In:   the two parts, with the sums before each 128 bits and each 128 values. Out: documents.
 // The first kernel sums and compacts the unary part, the second sums the binary part and combines both.
-// Launch bounds: 256 threads; registers do not limit occupancy. Bound by instructions: one bit of the unary part per lane.
+// Launch bounds: 256 threads; registers do not limit occupancy. The first is bound by instructions, one bit per lane.
 // Twin on the host: the decoder in crates/papers/src/codec/rice.rs.
 
 #include "ding/ding.cuh"

@@ -1,5 +1,5 @@
 // and.cu: documents with all terms. The shortest list proposes, the others confirm or propose a later document.
-// Bound by latency of a thread's cursors. Twin on the host: crates/papers/src/huang/ranges/strategy.rs.
+// Warps have few active threads and wait for the slowest range at a barrier. Twin on the host: crates/papers/src/huang/ranges/strategy.rs.
 
 #include "huang/query.cuh"
 

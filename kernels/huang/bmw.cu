@@ -1,5 +1,5 @@
 // bmw.cu: Block-Max WAND: WAND that also uses the best scores of the blocks that could hold the pivot's document.
-// Bound by latency of a thread's cursors. Twin on the host: crates/papers/src/huang/ranges/strategy.rs.
+// Warps have few active threads and wait for the slowest range at a barrier. Twin on the host: crates/papers/src/huang/ranges/strategy.rs.
 
 #include "huang/order.cuh"
 

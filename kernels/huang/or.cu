@@ -1,5 +1,5 @@
 // or.cu: documents with any term, with every posting scored, in ascending order.
-// Bound by latency of a thread's cursors. Twin on the host: crates/papers/src/huang/ranges/strategy.rs.
+// Warps have few active threads and wait for the slowest range at a barrier. Twin on the host: crates/papers/src/huang/ranges/strategy.rs.
 
 #include "huang/query.cuh"
 

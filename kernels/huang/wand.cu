@@ -1,5 +1,5 @@
 // wand.cu: OR that skips documents excluded by the lists' best scores.
-// Bound by latency of a thread's cursors. Twin on the host: crates/papers/src/huang/ranges/strategy.rs.
+// Warps have few active threads and wait for the slowest range at a barrier. Twin on the host: crates/papers/src/huang/ranges/strategy.rs.
 
 #include "huang/order.cuh"
 

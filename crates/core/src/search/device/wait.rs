@@ -32,9 +32,9 @@ impl Hung {
         self.0.load(Ordering::Relaxed) >> (gpu % 64) & 1 != 0
     }
 
-    /// Fails if the GPU has hung, or does so now: its unfinished work has been waited for since `began`.
-    fn check(&self, gpu: usize, began: Instant, limit: Duration) -> Result<(), DriverError> {
-        if began.elapsed() >= limit {
+    /// Fails if the GPU has hung, or does so now: its work is unfinished after this time.
+    fn check(&self, gpu: usize, waited: Duration, limit: Duration) -> Result<(), DriverError> {
+        if waited >= limit {
             self.0.fetch_or(1 << (gpu % 64), Ordering::Relaxed);
         }
         if self.has(gpu) { Err(DriverError(sys::CUresult::CUDA_ERROR_TIMEOUT)) } else { Ok(()) }
@@ -46,10 +46,16 @@ impl Hung {
         limit: Duration,
         mut has_ended: impl FnMut() -> Result<bool, DriverError>,
     ) -> Result<(), DriverError> {
-        let began = Instant::now();
+        let (began, mut waited) = (Instant::now(), Duration::ZERO);
         while !has_ended()? {
-            self.check(gpu, began, limit)?;
-            if began.elapsed() < SPINNING { std::hint::spin_loop() } else { std::thread::sleep(SLEEP) }
+            // The time before the question counts: a process that was stopped since then asks again.
+            self.check(gpu, waited, limit)?;
+            if waited < SPINNING {
+                std::hint::spin_loop()
+            } else {
+                std::thread::sleep(SLEEP)
+            }
+            waited = began.elapsed();
         }
         Ok(())
     }
@@ -88,20 +94,27 @@ pub(super) fn has_gpu_hung(ordinal: usize) -> bool {
     HUNG.has(ordinal)
 }
 
-/// Fails with `CUDA_ERROR_TIMEOUT` if unfinished work has been waited for since `began` and the limit is exceeded, or if the GPU
-/// has hung before.
-pub(crate) fn check(context: &CudaContext, began: Instant) -> Result<(), DriverError> {
-    HUNG.check(context.ordinal(), began, limit())
-}
-
 /// Whether a stream has ended all its work. Fails if the driver reports a fault.
-pub(crate) fn is_idle(stream: &CudaStream) -> Result<bool, DriverError> {
+fn is_idle(stream: &CudaStream) -> Result<bool, DriverError> {
     // SAFETY: the stream lives as long as the borrow.
     match unsafe { sys::cuStreamQuery(stream.cu_stream()) } {
         sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
         sys::CUresult::CUDA_SUCCESS => Ok(true),
         error => Err(DriverError(error)),
     }
+}
+
+/// Like [`is_idle`], for work that has been waited for since `began`, or from now on.
+///
+/// # Errors
+/// `CUDA_ERROR_TIMEOUT` if that exceeds the limit or the GPU has hung before, or what the driver reports.
+pub(crate) fn is_idle_in_time(stream: &CudaStream, began: &mut Option<Instant>) -> Result<bool, DriverError> {
+    let waited = began.get_or_insert_with(Instant::now).elapsed();
+    let is_idle = is_idle(stream)?;
+    if !is_idle {
+        HUNG.check(stream.context().ordinal(), waited, limit())?;
+    }
+    Ok(is_idle)
 }
 
 /// Waits until a stream has ended all its work.
@@ -149,6 +162,14 @@ mod tests {
             Ok(left == 0)
         };
         assert_eq!(hung.wait(0, Duration::MAX, ends), Ok(()));
+        // A process that was stopped for longer than the limit asks again.
+        let mut asked = 0;
+        let stopped_once = || {
+            asked += 1;
+            std::thread::sleep(if asked == 1 { 2 * limit } else { Duration::ZERO });
+            Ok(asked == 2)
+        };
+        assert_eq!(hung.wait(0, limit, stopped_once), Ok(()));
         let fault = DriverError(sys::CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
         assert_eq!(hung.wait(0, limit, || Err(fault)), Err(fault));
     }

@@ -276,7 +276,7 @@ impl<'a> Search<'a> {
         unsafe { launch.launch(shape(num_later, MERGE_THREADS)) }.map(drop)
     }
 
-    /// Launches every search kernel without work. The driver loads a kernel at its first launch, which takes longer
+    /// Launches every search kernel of this index without work. The driver loads a kernel at its first launch, which takes longer
     /// than a batch.
     ///
     /// # Safety
@@ -352,7 +352,7 @@ fn part_shape(part: &PartArgument) -> Option<LaunchConfig> {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueryMemory {
-    /// State of a batch, or 0 for a single query.
+    /// State of a batch; single queries leave it alone.
     pub(crate) run: u64,
     pub(crate) states: u64,
     pub(crate) candidates: u64,

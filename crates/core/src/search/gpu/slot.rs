@@ -13,7 +13,7 @@ use super::arguments::{BatchArgument, RunArgument, StateArgument, TOO_MANY, UNWR
 use super::batch::{Batch, BatchCapacity, Launches, Parallelism};
 use super::kernels::{Kernels, QueryMemory, Search};
 use super::lists::DeviceLists;
-use crate::search::device::wait::{self, is_idle, wait};
+use crate::search::device::wait::{is_idle_in_time, wait};
 use crate::search::device::{Device, Pinned};
 use crate::search::{Hit, TopK};
 
@@ -30,7 +30,7 @@ pub(crate) struct BatchSlot {
     end_at: Option<usize>,
     /// Polls since the last driver query.
     looks: u32,
-    /// When a driver query first found the batch unfinished.
+    /// When the driver was first asked for the batch.
     waited_since: Option<Instant>,
     input: Pinned<u32>,
     d_input: CudaSlice<u32>,
@@ -148,12 +148,6 @@ impl BatchSlot {
         self.end_at.is_none_or(|at| self.results.read_now(at + 2) != UNWRITTEN)
     }
 
-    /// Fails if the batch has been waited for longer than the limit.
-    fn check_wait(&mut self) -> Result<(), DriverError> {
-        let began = *self.waited_since.get_or_insert_with(Instant::now);
-        wait::check(self.stream.context(), began)
-    }
-
     /// Polls the end of the batch. Now and then queries the driver for errors, and fails if the GPU hangs.
     pub(crate) fn look(&mut self) -> Result<bool, DriverError> {
         if self.has_ended() {
@@ -165,11 +159,7 @@ impl BatchSlot {
         }
         self.looks = 0;
         // All words that were written before the stream's end have arrived.
-        if is_idle(&self.stream)? || self.has_ended() {
-            return Ok(true);
-        }
-        self.check_wait()?;
-        Ok(false)
+        Ok(is_idle_in_time(&self.stream, &mut self.waited_since)? || self.has_ended())
     }
 
     /// Waits a short time for the batch. Fails if the GPU hangs.
@@ -180,11 +170,9 @@ impl BatchSlot {
             }
             std::hint::spin_loop();
         }
-        if !is_idle(&self.stream)? {
-            return self.check_wait();
-        }
-        // Otherwise the word will never arrive, which is a bug in a kernel.
-        if self.has_ended() { Ok(()) } else { Err(DriverError(sys::CUresult::CUDA_ERROR_UNKNOWN)) }
+        // Where the stream is idle, the word will never arrive, which is a bug in a kernel.
+        let is_idle = is_idle_in_time(&self.stream, &mut self.waited_since)?;
+        if !is_idle || self.has_ended() { Ok(()) } else { Err(DriverError(sys::CUresult::CUDA_ERROR_UNKNOWN)) }
     }
 
     /// Waits for a word of the results and takes it. Fails if the GPU hangs.
@@ -199,11 +187,10 @@ impl BatchSlot {
                 std::hint::spin_loop();
             }
             // After an error or a bug in a kernel the word would stay unwritten.
-            if is_idle(&self.stream)? {
+            if is_idle_in_time(&self.stream, &mut waited_since)? {
                 // It may have been written after the last poll.
                 return Ok(self.results.replace_now(word, UNWRITTEN));
             }
-            wait::check(self.stream.context(), *waited_since.get_or_insert_with(Instant::now))?;
         }
     }
 

@@ -215,17 +215,19 @@ impl UploadJob<'_> {
             // SAFETY: the part was measured, and the targets have the measured sizes.
             unsafe { kernels.write_blocks(stream, &argument, &counts, targets) }
         };
-        write(terms)?;
-        for (part, on_device) in self.parts.iter().zip(kept) {
-            let on_device = match on_device {
-                Some(on_device) => on_device,
-                None => DevicePart::long_lists(staging, lists, part)?,
-            };
-            write(on_device)?;
-            (self.progress)(staging.copied_bytes(), total_bytes);
-        }
+        let write_all = || {
+            write(terms)?;
+            for (part, on_device) in self.parts.iter().zip(kept) {
+                write(on_device.map_or_else(|| DevicePart::long_lists(staging, lists, part), Ok)?)?;
+                (self.progress)(staging.copied_bytes(), total_bytes);
+            }
+            Ok(())
+        };
+        let written = write_all();
         drop(counts);
+        // After an error, too: kernels may still write the rows, which are then freed.
         wait(stream)?;
+        written?;
         let report = UploadReport::default();
         Ok(Uploaded { d_blocks, rows, d_directory, d_norms, directory_stride, report })
     }

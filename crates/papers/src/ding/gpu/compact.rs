@@ -70,11 +70,11 @@ impl Compaction {
         // SAFETY: the arguments are those of `count_flags` in kernels/ding/intersect.cu; there are `num_flags` flags,
         // and one count per tile.
         unsafe { launch.launch(shape(num_tiles, THREADS)) }.map_err(launching("count_flags"))?;
-        let mut launch = gpu.stream.launch_builder(&gpu.kernels.scan_counts);
+        let mut launch = gpu.stream.launch_builder(&gpu.kernels.scan_flags);
         launch.arg(&mut self.d_tile_counts).arg(&num_tiles).arg(&total);
-        // SAFETY: the arguments are those of `scan_counts`; `total` is one word of a buffer that outlives the
+        // SAFETY: the arguments are those of `scan_flags`; `total` is one word of a buffer that outlives the
         // stream's work.
-        unsafe { launch.launch(shape(1, SCAN_THREADS)) }.map_err(launching("scan_counts"))?;
+        unsafe { launch.launch(shape(1, SCAN_THREADS)) }.map_err(launching("scan_flags"))?;
         Ok(num_tiles)
     }
 

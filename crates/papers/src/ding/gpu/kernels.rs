@@ -142,7 +142,7 @@ macro_rules! kernels {
 }
 kernels! {
     rice_unary rice_documents pfor_decode pfor_decode_needed merge_find merge_match mark_blocks match_in_blocks
-    count_flags scan_counts gather_blocks gather_matches score_candidates clear_accumulators accumulate
+    count_flags scan_flags gather_blocks gather_matches score_candidates clear_accumulators accumulate
     heap_leaves heap_level heap_extract
 }
 
