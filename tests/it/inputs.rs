@@ -234,6 +234,35 @@ fn ciff(terms: &[&str], names: &[&str]) -> Vec<u8> {
 }
 
 #[test]
+fn outputs_that_destroy_results_and_options_without_effect_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    write(
+        dir.path(),
+        "v.jsonl",
+        "{\"id\": \"A\", \"vector\": {\"moon\": 2}}\n\n{\"id\": \"A\", \"vector\": {\"moon\": 3}}\n",
+    );
+    refuses(dir.path(), "index import v.jsonl -o ix", "line 3: id \"A\" is already that of line 1");
+    succeeds(dir.path(), "index import v.jsonl -o ix --duplicates last");
+    write(dir.path(), "qrels", "1 0 A 1\n");
+    refuses(dir.path(), "search ix moon --qrels qrels", "--qrels is for --queries FILE");
+    refuses(dir.path(), "search ix moon --gpu-memory 1GB", "--gpu-memory: the CPU searches");
+    refuses(dir.path(), "index reorder ix --by length -o new --permutation-out new/index.tandem", "name the same file");
+    refuses(
+        dir.path(),
+        "index synth --docs 100 --num-queries 1 -o new --queries-out new/index.tandem",
+        "name the same",
+    );
+    write(dir.path(), "results/summary.csv", "policy,qps\nmct,1\n");
+    refuses(dir.path(), "report results -o results/summary.csv", "is in a folder that the page shows");
+    assert_eq!(fs::read(dir.path().join("results/summary.csv")).unwrap(), b"policy,qps\nmct,1\n");
+    succeeds(dir.path(), "report results");
+    succeeds(dir.path(), "report results");
+    refuses(&dir.path().join("ix"), "report --docs --check", "no Markdown page");
+    let (_, errors) = succeeds(dir.path(), "search ix moon^2 tides");
+    assert!(errors.contains("weights are taken as words"), "{errors}");
+}
+
+#[test]
 fn imports_check_names_and_terms() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), "twice.ciff", ciff(&["moon", "tides"], &["A", "B", "A"]));

@@ -21,7 +21,7 @@ use tandem_report::table::Table;
 pub(super) struct Arguments {
     /// Model file to scale
     model: PathBuf,
-    /// Logs of live runs: `log.csv` of `tandem live --log` or `validate --log`
+    /// Logs of live runs: `log.csv` of `tandem live --log`
     #[arg(required = true)]
     logs: Vec<PathBuf>,
     /// Workload that was driven: a file, or the name of a shipped workload

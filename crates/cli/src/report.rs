@@ -36,6 +36,16 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let beside = || arguments.folders.first().map_or_else(PathBuf::new, |first| first.join("report.html"));
     let out = arguments.out.clone().unwrap_or_else(beside);
     check_writable(&out)?;
+    // A page may replace an older page among the results that it shows, and nothing else there.
+    let is_below = |folder: &PathBuf| Some(out.canonicalize().ok()?.starts_with(folder.canonicalize().ok()?));
+    if out.extension().is_none_or(|extension| extension != "html")
+        && arguments.folders.iter().any(|one| is_below(one) == Some(true))
+    {
+        return Err(Failure::input(format!(
+            "{}: is in a folder that the page shows, name another output",
+            out.display()
+        )));
+    }
     write_atomically(&out, |file| file.write_all(page(&folders).as_bytes()))?;
     for folder in &folders {
         for why in &folder.unread {
@@ -53,7 +63,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn docs(is_check: bool) -> Result<(), Failure> {
     let root = Path::new("");
     let mut stale = Vec::new();
-    for page in pages(root)? {
+    let pages = pages(root)?;
+    if pages.is_empty() {
+        return Err(Failure::input("no Markdown page is in this directory, in docs/ or in models/"));
+    }
+    for page in pages {
         for (path, text) in render(root, &page)? {
             if std::fs::read_to_string(&path).is_ok_and(|old| old == text) {
                 continue;

@@ -46,6 +46,10 @@ impl LogArguments {
             let what = format!("{option} would write {rows} rows, at most {most}: name fewer rates or policies");
             return Err(Failure::input(what));
         }
+        if let Some(path) = self.perfetto.as_deref().filter(|path| path.extension().is_some_and(|end| end == "csv")) {
+            let what = format!("--perfetto: {} is JSON, expected a name that does not end in .csv", path.display());
+            return Err(Failure::input(what));
+        }
         Ok(self.perfetto.as_deref().map_or(Ok(()), check_writable)?)
     }
 }

@@ -265,7 +265,7 @@ fn meanings(capacities: &[Capacity], all: bool) -> String {
     // A policy of which no rate held has an interval without a confidence.
     let confidence = found().map(|found| found.interval.confidence).fold(0.0, f64::max);
     let mut text = match first.seeds {
-        _ if confidence == 0.0 => String::from("interval: no tested rate held\n"),
+        _ if found().all(|found| found.qps == 0.0) => String::from("interval: no tested rate held\n"),
         1 => String::from("interval: to the next rate of the search, because there is one seed (--seeds 1:10)\n"),
         _ => format!(
             "interval: {} %, from the seeds of arrivals and the sample of queries\n",

@@ -165,6 +165,12 @@ pub(crate) fn warnings(found: &Answer) -> Vec<String> {
     let mut all = found.caveats.clone();
     all.extend(found.disagreements.iter().filter(|(policy, _)| shown(policy)).map(disagree));
     for driven in &found.driven {
+        if driven.held.is_none() || driven.missed.is_none() {
+            let policy = &driven.policy;
+            all.push(format!(
+                "{policy}: no capacity was measured: no rate held, or none missed, in two live runs (--live-seconds)"
+            ));
+        }
         let load = driven.load();
         if load.others.is_some_and(|cores| cores > BUSY_CORES) || load.steal.is_some_and(|cores| cores > BUSY_CORES) {
             all.push(format!("{}: {} while it was driven", driven.policy, load.words()));

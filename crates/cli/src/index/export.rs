@@ -42,6 +42,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             .map(|extension| arguments.out.with_extension(extension))
             .to_vec(),
     };
+    if index.built_with().is_impacts() {
+        errln!("note: the frequencies are impacts: `tandem index import --impacts` reads them as such");
+    }
     for file in files {
         outln!("{:>12}  {}", HumanBytes(file.metadata()?.len()).to_string(), file.display());
     }

@@ -10,7 +10,7 @@ use crate::Failure;
 use crate::defaults::progress;
 use tandem_core::base::ids::DocId;
 use tandem_core::files::{check_writable, write_atomically};
-use tandem_core::index::Index;
+use tandem_core::index::{FILE_NAME, Index};
 use tandem_core::indexing::BuildError;
 use tandem_core::indexing::reorder::{BisectionOptions, Permutation, apply, bisect, log_gap_bits, read_scores};
 
@@ -82,6 +82,9 @@ fn check(arguments: &Arguments) -> Result<(), Failure> {
     }
     arguments.out.check()?;
     if let Some(path) = &arguments.permutation_out {
+        if *path == arguments.out.out.join(FILE_NAME) {
+            return Err(Failure::input("--permutation-out and -o name the same file"));
+        }
         check_writable(path)?;
     }
     Ok(())

@@ -14,7 +14,7 @@ use crate::defaults::{progress, read_queries};
 use crate::output::{is_json, result};
 use tandem_core::base::ids::TermId;
 use tandem_core::files::{check_writable, write_atomically};
-use tandem_core::index::Index;
+use tandem_core::index::{FILE_NAME, Index};
 use tandem_core::indexing::BuildError;
 use tandem_core::indexing::synth::{Likeness, SynthOptions, TextOptions, build_synthetic, fit, write_text};
 use tandem_core::query::LogOptions;
@@ -77,7 +77,8 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    if arguments.queries_out.as_ref() == Some(&arguments.out.out) {
+    let out = &arguments.out.out;
+    if arguments.queries_out.as_ref().is_some_and(|path| path == out || *path == out.join(FILE_NAME)) {
         return Err(Failure::input("--queries-out and -o name the same file"));
     }
     if arguments.text {

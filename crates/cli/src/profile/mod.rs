@@ -217,9 +217,14 @@ fn executors(arguments: &Arguments, index: &Arc<Index>, queries: &[Query]) -> Re
                 );
                 executors.push(Box::new(gpu));
             }
-            Err(ExecError::Gpu(GpuError::NoGpu(why))) if arguments.on.is_empty() => errln!("no GPU to measure: {why}"),
+            Err(ExecError::Gpu(GpuError::NoGpu(why))) if arguments.on.is_empty() => {
+                arguments.gpu_memory.refuse("there is no GPU to measure")?;
+                errln!("no GPU to measure: {why}");
+            }
             Err(e) => return Err(e.into()),
         }
+    } else {
+        arguments.gpu_memory.refuse("no GPU is measured")?;
     }
     Ok(executors)
 }

@@ -87,6 +87,12 @@ fn prepare_log(path: &Path, form: &LogOptions, index: &Index) -> Result<Vec<Quer
 /// A query of words from the command line.
 fn prepare_words(words: &str, index: &Index, mode: Mode) -> Result<Query, Failure> {
     let tokenizer = Tokenizer::from_name(index.tokenizer_name()).map_err(Failure::input)?;
+    let weight = |word: &str| word.rsplit_once('^').and_then(|(_, weight)| weight.parse::<f64>().ok());
+    let weights: Vec<Option<f64>> = words.split_whitespace().map(weight).collect();
+    let is_used = |weight: &Option<f64>| weight.is_some_and(|weight| weight.is_finite() && weight > 0.0);
+    if weights.iter().any(Option::is_some) && !weights.iter().all(is_used) {
+        errln!("note: weights are taken as words, since not each word has one above 0");
+    }
     let terms = counted_terms(words, index, |text| tokenizer.terms(text));
     if terms.is_empty() {
         return Err(Failure::input("the query is empty: it holds no word, or only stop words"));

@@ -201,6 +201,12 @@ fn check(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.on == On::Cpu && arguments.batch > 1 {
         return Err(Failure::input("--batch is for --on gpu; the --cpus take one query each"));
     }
+    if arguments.qrels.is_some() && !arguments.words.is_empty() {
+        return Err(Failure::input("--qrels is for --queries FILE: words have no name that is judged"));
+    }
+    if arguments.on == On::Cpu {
+        arguments.gpu_memory.refuse("the CPU searches (--on gpu)")?;
+    }
     if arguments.tag.is_empty() || arguments.tag.contains(char::is_whitespace) {
         return Err(Failure::input(format!("--tag is \"{}\", expected one word", arguments.tag)));
     }

@@ -20,6 +20,8 @@ use crate::index::MAX_IMPACT;
 pub struct VectorReader {
     path: PathBuf,
     documents: DocumentTable,
+    /// The line of each document.
+    lines: Vec<u64>,
     num_lists: u64,
     lists: std::collections::btree_map::IntoIter<String, List>,
     /// The factor of all weights.
@@ -37,7 +39,7 @@ struct Record<'a> {
     #[serde(borrow, alias = "_id", alias = "docid")]
     id: Id<'a>,
     #[serde(borrow)]
-    vector: BTreeMap<Cow<'a, str>, f32>,
+    vector: BTreeMap<Cow<'a, str>, f64>,
 }
 
 impl VectorReader {
@@ -48,11 +50,15 @@ impl VectorReader {
     pub fn open(path: &Path) -> Result<Self, InputError> {
         let mut documents = DocumentTable::default();
         let mut lists: BTreeMap<String, List> = BTreeMap::new();
-        let (mut largest, mut are_whole) = (0.0_f32, true);
+        let (mut lines, mut largest, mut are_whole) = (Vec::new(), 0.0_f32, true);
         for read in read_lines(path)? {
             let (line, text) = read?;
             if text.trim().is_empty() {
                 continue;
+            }
+            let column = 1 + text.len() - text.trim_start().len();
+            if !text[column - 1..].starts_with('{') {
+                return Err(InputError::at(path, line, column as u64, "expected an object with `id` and `vector`"));
             }
             let record: Record<'_> = serde_json::from_str(&text).map_err(|e| {
                 let message = format!("{}, expected an object with `id` and `vector`", json_message(&e));
@@ -66,6 +72,11 @@ impl VectorReader {
                         format!("the weight of {term:?} is {weight}, expected a number above 0 and below 1e9");
                     return Err(InputError::line(path, line, message));
                 }
+                if term.is_empty() || term.contains(char::is_whitespace) {
+                    let message = format!("a weight for {term:?}, expected one for a single term");
+                    return Err(InputError::line(path, line, message));
+                }
+                let weight = weight as f32;
                 (largest, are_whole) = (largest.max(weight), are_whole && weight.fract() == 0.0);
                 length += weight;
                 if !lists.contains_key(&*term) {
@@ -75,12 +86,20 @@ impl VectorReader {
                 list.docs.push(doc);
                 list.weights.push(weight);
             }
+            lines.push(line);
             documents.external_ids.push(record.id.0.into_owned());
             documents.lengths.push(length.ceil() as u32);
         }
         let most = MAX_IMPACT as f32;
         let scale = if are_whole && largest <= most { 1.0 } else { most / largest };
-        Ok(Self { path: path.to_owned(), documents, num_lists: lists.len() as u64, lists: lists.into_iter(), scale })
+        Ok(Self {
+            path: path.to_owned(),
+            documents,
+            lines,
+            num_lists: lists.len() as u64,
+            lists: lists.into_iter(),
+            scale,
+        })
     }
 }
 
@@ -90,7 +109,7 @@ impl ListSource for VectorReader {
     }
 
     fn check_names(&self) -> Result<(), InputError> {
-        self.documents.check_names(&self.path, |number| format!("document {number}"))
+        self.documents.check_names(&self.path, |number| format!("line {}", self.lines[number]))
     }
 
     fn take_documents(&mut self) -> DocumentTable {
@@ -105,7 +124,7 @@ impl ListSource for VectorReader {
     }
 
     fn notes(&self) -> Vec<String> {
-        let noted = (self.scale != 1.0).then(|| format!("weights are multiplied by {:.4} and rounded", self.scale));
+        let noted = (self.scale != 1.0).then(|| format!("weights are multiplied by {:.4e} and rounded", self.scale));
         noted.into_iter().collect()
     }
 }
@@ -152,7 +171,8 @@ mod tests {
                 "\n{\"id\": 1, \"text\": \"a\"}",
                 ":2:22: missing field `vector`, expected an object with `id` and `vector`",
             ),
-            ("[1]", ":1:"),
+            ("[1]", ":1:1: expected an object"),
+            ("{\"id\": 1, \"vector\": {\"a b\": 1}}", ":1: a weight for \"a b\", expected one for a single term"),
         ] {
             let error = read(text).unwrap_err();
             assert!(error.starts_with(expected), "{error}");
