@@ -121,7 +121,7 @@ fn refusals_say_what_is_wrong_where() {
     for (arguments, expected) in [
         (
             "index import index.json -o out",
-            "index.json: the name tells no format: .ciff[.gz] (--format ciff), .docs (pisa), or to import .jsonl[.gz|.zst] (vectors)"
+            "index.json: the name ends in none of .ciff, .ciff.gz and .docs, nor in .jsonl of vectors to import (--format names the format)"
                 .into(),
         ),
         (
@@ -147,7 +147,7 @@ fn refusals_say_what_is_wrong_where() {
         ("index import x.ciff -o out --b 2", "--b is 2, expected 0 to 1".into()),
         (
             "index export index -o x.zip",
-            "x.zip: the name tells no format: .ciff[.gz] (--format ciff), .docs (pisa), or to import .jsonl[.gz|.zst] (vectors)".into(),
+            "x.zip: the name ends in none of .ciff, .ciff.gz and .docs, nor in .jsonl of vectors to import (--format names the format)".into(),
         ),
     ] {
         refuses(at, arguments, &expected);

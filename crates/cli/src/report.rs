@@ -37,14 +37,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let out = arguments.out.clone().unwrap_or_else(beside);
     check_writable(&out)?;
     // A page may replace an older page among the results that it shows, and nothing else there.
-    let is_below = |folder: &PathBuf| Some(out.canonicalize().ok()?.starts_with(folder.canonicalize().ok()?));
-    if out.extension().is_none_or(|extension| extension != "html")
-        && arguments.folders.iter().any(|one| is_below(one) == Some(true))
-    {
-        return Err(Failure::input(format!(
-            "{}: is in a folder that the page shows, name another output",
-            out.display()
-        )));
+    let is_below = |folder: &PathBuf| {
+        out.canonicalize().ok().zip(folder.canonicalize().ok()).is_some_and(|(out, folder)| out.starts_with(folder))
+    };
+    if out.extension().is_none_or(|extension| extension != "html") && arguments.folders.iter().any(is_below) {
+        let out = out.display();
+        return Err(Failure::input(format!("{out} is in a folder that the page shows, name another output")));
     }
     write_atomically(&out, |file| file.write_all(page(&folders).as_bytes()))?;
     for folder in &folders {

@@ -167,9 +167,7 @@ pub(crate) fn warnings(found: &Answer) -> Vec<String> {
     for driven in &found.driven {
         if driven.held.is_none() || driven.missed.is_none() {
             let policy = &driven.policy;
-            all.push(format!(
-                "{policy}: no capacity was measured: no rate held, or none missed, in two live runs (--live-seconds)"
-            ));
+            all.push(format!("{policy}: no capacity was measured, since no rate held twice or none was missed twice"));
         }
         let load = driven.load();
         if load.others.is_some_and(|cores| cores > BUSY_CORES) || load.steal.is_some_and(|cores| cores > BUSY_CORES) {

@@ -69,7 +69,7 @@ impl ExchangeFormat {
             None => {
                 let path = path.display();
                 return Err(Failure::input(format!(
-                    "{path}: the name tells no format: .ciff[.gz] (--format ciff), .docs (pisa), or to import .jsonl[.gz|.zst] (vectors)"
+                    "{path}: the name ends in none of .ciff, .ciff.gz and .docs, nor in .jsonl of vectors to import (--format names the format)"
                 )));
             }
         };

@@ -10,7 +10,7 @@ use tandem_core::base::ids::QueryId;
 use tandem_core::corpus::Tokenizer;
 use tandem_core::files::InputError;
 use tandem_core::index::Index;
-use tandem_core::query::{LogOptions, Mode, Query, counted_terms};
+use tandem_core::query::{LogOptions, Mode, Query, counted_terms, has_unused_weights};
 use tandem_report::number::counted;
 
 /// Number of queries of the default log that are answered if none are given.
@@ -87,10 +87,7 @@ fn prepare_log(path: &Path, form: &LogOptions, index: &Index) -> Result<Vec<Quer
 /// A query of words from the command line.
 fn prepare_words(words: &str, index: &Index, mode: Mode) -> Result<Query, Failure> {
     let tokenizer = Tokenizer::from_name(index.tokenizer_name()).map_err(Failure::input)?;
-    let weight = |word: &str| word.rsplit_once('^').and_then(|(_, weight)| weight.parse::<f64>().ok());
-    let weights: Vec<Option<f64>> = words.split_whitespace().map(weight).collect();
-    let is_used = |weight: &Option<f64>| weight.is_some_and(|weight| weight.is_finite() && weight > 0.0);
-    if weights.iter().any(Option::is_some) && !weights.iter().all(is_used) {
+    if has_unused_weights(words) {
         errln!("note: weights are taken as words, since not each word has one above 0");
     }
     let terms = counted_terms(words, index, |text| tokenizer.terms(text));

@@ -21,7 +21,8 @@ pub use features::Features;
 pub(crate) use index_features::with_index_features;
 pub use index_features::{IndexFeatures, Sketch};
 pub use log::{
-    Log, LogEntry, LogFormat, LogOptions, QueryLog, counted_terms, look_up, parse_log, prepare_queries, read_log,
+    Log, LogEntry, LogFormat, LogOptions, QueryLog, counted_terms, has_unused_weights, look_up, parse_log,
+    prepare_queries, read_log,
 };
 pub use mode::Mode;
 pub use prepared::{Query, QueryTerm};

@@ -25,7 +25,7 @@ mod table;
 mod topics;
 mod weights;
 
-pub use weights::counted_terms;
+pub use weights::{counted_terms, has_unused_weights};
 
 use std::path::Path;
 

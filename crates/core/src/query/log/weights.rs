@@ -31,6 +31,12 @@ pub(super) fn weighted(text: &str) -> Option<Vec<(&str, u32)>> {
     (!words.is_empty()).then_some(words)
 }
 
+/// Whether words end in `^` and a number although `text` is no weighted query, so that the numbers are words.
+pub fn has_unused_weights(text: &str) -> bool {
+    let is_weight = |word: &str| word.rsplit_once('^').is_some_and(|(_, weight)| weight.parse::<f64>().is_ok());
+    weighted(text).is_none() && text.split_whitespace().any(is_weight)
+}
+
 /// The terms of a query's text with their counts: weighted words as they are if the index has them, or else as `terms_of` cuts
 /// them, and the words of other queries once each.
 pub fn counted_terms(text: &str, index: &Index, terms_of: impl Fn(&str) -> Vec<String>) -> Vec<(String, u32)> {
@@ -84,6 +90,8 @@ mod tests {
         assert_eq!(weighted("tides^510 ocean^1"), Some(vec![("tides", 255), ("ocean", 1)]));
         for text in ["", "ocean tides", "ocean^2 tides", "ocean^", "^2", "ocean^0", "ocean^-1", "ocean^inf", "x^y"] {
             assert_eq!(weighted(text), None, "{text}");
+            let has_number = ["ocean^2 tides", "^2", "ocean^0", "ocean^-1", "ocean^inf"].contains(&text);
+            assert_eq!(has_unused_weights(text), has_number, "{text}");
         }
     }
 
