@@ -139,6 +139,24 @@ impl Context<'_> {
         Ok(input)
     }
 
+    /// Calls `run` with the synthetic input, and in a section of its own with the real collection if there is one.
+    pub(crate) fn on_both(
+        &self,
+        (docs, limit): (u32, usize),
+        real_limit: usize,
+        findings: &mut Findings,
+        mut run: impl FnMut(&Input, &str, &mut Findings) -> Result<()>,
+    ) -> Result<()> {
+        run(&self.input(docs, limit, findings)?, "", findings)?;
+        if let Some(input) = self.real_input(RealLog::Web, real_limit, findings)? {
+            let section = "real lists";
+            findings.section(section);
+            run(&input, section, findings)?;
+            findings.section("");
+        }
+        Ok(())
+    }
+
     pub(crate) fn steps(&self, what: &'static str, steps: usize) -> Steps<'_> {
         self.progress.begin(what, steps as u64);
         Steps { progress: self.progress, done: 0, of: steps as u64 }

@@ -16,7 +16,7 @@ use crate::ding::gpu::PublishedGpu;
 use crate::ding::gpu::lists::HostLists;
 use crate::ding::gpu::search::PublishedSearch;
 use crate::measure::fastest_us;
-use crate::{Context, ExperimentError, Findings, Input, RealLog, Result};
+use crate::{Context, ExperimentError, Findings, Input, Result};
 use tandem_core::base::ids::QueryId;
 use tandem_core::base::machine::PerClass;
 use tandem_core::cost::{Measured, Workload, WorkloadRow};
@@ -41,12 +41,9 @@ struct Timed<'a> {
 
 pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let gpu = open_gpu(findings)?;
-    let input = context.input(DOCS, QUERIES, findings)?;
-    compare(context, &input, "", gpu.as_ref(), findings)?;
-    if let Some(input) = context.real_input(RealLog::Web, REAL_QUERIES, findings)? {
-        compare(context, &input, "real lists", gpu.as_ref(), findings)?;
-    }
-    Ok(())
+    context.on_both((DOCS, QUERIES), REAL_QUERIES, findings, |input, section, findings| {
+        compare(context, input, section, gpu.as_ref(), findings)
+    })
 }
 
 fn compare(
@@ -56,7 +53,6 @@ fn compare(
     gpu: Option<&Arc<PublishedGpu>>,
     findings: &mut Findings,
 ) -> Result<()> {
-    findings.section(section);
     let (index, terms) = (&input.index, terms_of(&input.queries));
     let coded = CodedLists::encode(index, &terms, Box::new(Pfor::<128>), 0..index.num_docs())?;
     let mut daat = DaatExecutor::new(Arc::new(coded));

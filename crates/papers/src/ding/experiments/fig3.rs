@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use crate::codec::{Column, PForDelta, all_codecs};
 use crate::context::{GOV2_DOCS, terms_of};
 use crate::findings::{Chart, Curve};
-use crate::{Context, Findings, Input, RealLog, Result};
+use crate::{Context, Findings, Input, Result};
 
 /// Codecs of the paper's figure next to PForDelta with one width per list. The table has all codecs.
 const DRAWN: [&str; 2] = ["rice", "pfor"];
@@ -22,17 +22,11 @@ const QUERIES: usize = 200;
 const REAL_QUERIES: usize = 5000;
 
 pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
-    let input = context.input(GOV2_DOCS, QUERIES, findings)?;
-    compare(&input, "", findings)?;
-    if let Some(input) = context.real_input(RealLog::Web, REAL_QUERIES, findings)? {
-        compare(&input, "real lists", findings)?;
-    }
-    Ok(())
+    context.on_both((GOV2_DOCS, QUERIES), REAL_QUERIES, findings, compare)
 }
 
-/// Adds a section with the sizes of all codecs on the lists of an input.
+/// Adds the sizes of all codecs on the lists of an input.
 fn compare(input: &Input, section: &str, findings: &mut Findings) -> Result<()> {
-    findings.section(section);
     let terms = terms_of(&input.queries);
     let codecs = all_codecs();
     let sizes: Result<Vec<Vec<u64>>> = terms

@@ -12,7 +12,7 @@ use crate::ding::daat::cursor::Cursor;
 use crate::ding::daat::executor::{DaatExecutor, unite};
 use crate::ding::daat::lists::CodedLists;
 use crate::measure::fastest_us;
-use crate::{Context, Findings, Input, RealLog, Result};
+use crate::{Context, Findings, Input, Result};
 use tandem_core::index::Bm25;
 use tandem_core::query::{Mode, Query};
 use tandem_core::search::{Executor, TopK};
@@ -28,16 +28,10 @@ const PAPERS_SHARE: f64 = 40.0;
 const MOST: f32 = 255.0;
 
 pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
-    let input = context.input(DOCS, QUERIES, findings)?;
-    compare(context, &input, "", findings)?;
-    if let Some(input) = context.real_input(RealLog::Web, REAL_QUERIES, findings)? {
-        compare(context, &input, "real lists", findings)?;
-    }
-    Ok(())
+    context.on_both((DOCS, QUERIES), REAL_QUERIES, findings, |input, _, findings| compare(context, input, findings))
 }
 
-fn compare(context: &Context<'_>, input: &Input, section: &str, findings: &mut Findings) -> Result<()> {
-    findings.section(section);
+fn compare(context: &Context<'_>, input: &Input, findings: &mut Findings) -> Result<()> {
     let (index, terms) = (&input.index, terms_of(&input.queries));
     let (codec, all) = (|| Box::new(Pfor::<128>), 0..index.num_docs());
     let plain = Arc::new(CodedLists::encode(index, &terms, codec(), all.clone())?);

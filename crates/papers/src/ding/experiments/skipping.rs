@@ -9,7 +9,7 @@ use crate::codec::{Codec, Pfor};
 use crate::context::terms_of;
 use crate::ding::daat::cursor::{Advance, Cursor};
 use crate::ding::daat::lists::CodedLists;
-use crate::{Context, Findings, Input, RealLog, Result};
+use crate::{Context, Findings, Input, Result};
 use tandem_core::base::ids::DocId;
 use tandem_core::index::Index;
 use tandem_core::query::{Query, QueryTerm};
@@ -19,17 +19,11 @@ const QUERIES: usize = 200;
 const REAL_QUERIES: usize = 5000;
 
 pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
-    let input = context.input(DOCS, QUERIES, findings)?;
-    count_on(&input, "", findings)?;
-    if let Some(input) = context.real_input(RealLog::Web, REAL_QUERIES, findings)? {
-        count_on(&input, "real lists", findings)?;
-    }
-    Ok(())
+    context.on_both((DOCS, QUERIES), REAL_QUERIES, findings, |input, _, findings| count_on(input, findings))
 }
 
-/// Adds a section with the means over queries of several terms.
-fn count_on(input: &Input, section: &str, findings: &mut Findings) -> Result<()> {
-    findings.section(section);
+/// Adds the means over queries of several terms.
+fn count_on(input: &Input, findings: &mut Findings) -> Result<()> {
     let queries: Vec<&Query> = input.queries.iter().filter(|query| query.terms.len() > 1).collect();
     findings.add("queries", "", queries.len() as f64);
     let codecs: [(usize, Box<dyn Codec>); 2] = [(128, Box::new(Pfor::<128>)), (512, Box::new(Pfor::<512>))];

@@ -14,7 +14,7 @@ use super::common::{decode_on_cpu, open_gpu};
 use crate::codec::{Codec, Column, PForDelta, Pfor, Rice};
 use crate::context::{GOV2_DOCS, terms_of};
 use crate::ding::gpu::{PforBatch, PublishedGpu, RiceBatch};
-use crate::{Context, ExperimentError, Findings, Input, RealLog, Result};
+use crate::{Context, ExperimentError, Findings, Input, Result};
 use tandem_core::base::ids::TermId;
 use tandem_core::base::quantile::median;
 use tandem_core::index::{BLOCK_LEN, Index};
@@ -30,12 +30,9 @@ const UNIT: &str = "M ints/s";
 
 pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let gpu = open_gpu(findings)?;
-    let input = context.input(GOV2_DOCS, QUERIES, findings)?;
-    compare(context, &input, "", gpu.as_ref(), findings)?;
-    if let Some(input) = context.real_input(RealLog::Web, REAL_QUERIES, findings)? {
-        compare(context, &input, "real lists", gpu.as_ref(), findings)?;
-    }
-    findings.section("");
+    context.on_both((GOV2_DOCS, QUERIES), REAL_QUERIES, findings, |input, _, findings| {
+        compare(context, input, gpu.as_ref(), findings)
+    })?;
     let copy = gpu.as_ref().map(|gpu| gpu.copy_rate(GPU_REPEATS)).transpose()?;
     findings.add("device copy, read and written", "GB/s", copy.map(|rate| rate / 1e9));
     if gpu.is_some() {
@@ -44,15 +41,13 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
     Ok(())
 }
 
-/// Adds a section with the decode rates of the lists of an input.
+/// Adds the decode rates of the lists of an input.
 fn compare(
     context: &Context<'_>,
     input: &Input,
-    section: &str,
     gpu: Option<&Arc<PublishedGpu>>,
     findings: &mut Findings,
 ) -> Result<()> {
-    findings.section(section);
     let terms = terms_of(&input.queries);
     let lists: Vec<Vec<u32>> = terms.iter().map(|&term| input.index.list(term).docs()).collect();
     let postings: usize = lists.iter().map(Vec::len).sum();

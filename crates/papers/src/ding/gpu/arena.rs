@@ -70,22 +70,9 @@ impl Arena {
         let slots = take(&mut rest, packed_words(len, width));
         let (overflows, _) = self.push_array(&mut rest, num_exceptions, levels, false);
         let (positions, _) = self.push_array(&mut rest, num_exceptions, levels, true);
-        let starts: Vec<u32> =
-            skips.chunks(entry_len).map(|entry| entry[entry_len - 1]).chain([num_exceptions as u32]).collect();
-        let bases = (column == Column::Docs).then(|| {
-            let bases: Vec<u32> = skips.chunks(entry_len).map(|entry| entry[0]).collect();
-            self.push(&bases)
-        });
-        Tree {
-            len: len as u32,
-            width,
-            num_exceptions: num_exceptions as u32,
-            slots: self.push(slots),
-            bases,
-            starts: self.push(&starts),
-            positions,
-            overflows,
-        }
+        let starts = skips.chunks(entry_len).map(|entry| entry[entry_len - 1]);
+        let bases = (column == Column::Docs).then(|| skips.chunks(entry_len).map(|entry| entry[0]));
+        self.push_tree((len, width, num_exceptions), slots, bases, starts, (positions, overflows))
     }
 
     /// Appends an array of exceptions with `levels` of recursion; returns its values as well.
@@ -107,28 +94,28 @@ impl Arena {
         }
         let values = restore(numbers, ascends);
         let blocks = (0..len).step_by(PFOR_BLOCK_LEN);
-        let starts: Vec<u32> = blocks
-            .clone()
-            .map(|first| places.partition_point(|&place| (place as usize) < first) as u32)
-            .chain([num_exceptions as u32])
-            .collect();
-        let bases = ascends.then(|| {
-            let bases: Vec<u32> = blocks.map(|first| first.checked_sub(1).map_or(u32::MAX, |i| values[i])).collect();
-            self.push(&bases)
-        });
-        let tree = Tree {
-            len: len as u32,
-            width,
-            num_exceptions: num_exceptions as u32,
-            slots: self.push(slots),
-            bases,
-            starts: self.push(&starts),
-            positions,
-            overflows,
-        };
+        let starts = blocks.clone().map(|first| places.partition_point(|&place| (place as usize) < first) as u32);
+        let bases = ascends.then(|| blocks.map(|first| first.checked_sub(1).map_or(u32::MAX, |i| values[i])));
+        let tree = self.push_tree((len, width, num_exceptions), slots, bases, starts, (positions, overflows));
         let scratch = self.scratch_len;
         self.scratch_len += tree.output_len();
         (Source::Packed { tree: Box::new(tree), scratch }, values)
+    }
+
+    /// Appends a packed array whose exceptions are already in the arena or nowhere.
+    fn push_tree(
+        &mut self,
+        (len, width, num_exceptions): (usize, u32, usize),
+        slots: &[u32],
+        bases: Option<impl Iterator<Item = u32>>,
+        starts: impl Iterator<Item = u32>,
+        (positions, overflows): (Source, Source),
+    ) -> Tree {
+        let (len, num_exceptions) = (len as u32, num_exceptions as u32);
+        let bases = bases.map(|bases| self.push(&bases.collect::<Vec<_>>()));
+        let slots = self.push(slots);
+        let starts = self.push(&starts.chain([num_exceptions]).collect::<Vec<_>>());
+        Tree { len, width, num_exceptions, slots, bases, starts, positions, overflows }
     }
 
     /// Appends words at a multiple of sixteen bytes; returns their place.

@@ -9,7 +9,7 @@ use super::arena::{Arena, Source, Tree};
 use super::cache::requests_of;
 use super::cached::{CachedSearch, LockedLists};
 use super::heap::{Heap, Scores};
-use super::kernels::Count;
+use super::kernels::{Count, HEAP_DEGREE};
 use super::lists::HostLists;
 use super::merge_find::ListIntersection;
 use super::merge_find::{MAX_LEVELS, strides};
@@ -29,6 +29,58 @@ use tandem_core::search::cpu::CpuExecutor;
 use tandem_core::search::device::GpuError;
 use tandem_core::search::gpu::MAX_K;
 use tandem_core::search::{Executor, Hit, TopK};
+
+/// Returns the number of elements of `b` below each of `a`, with `strides.len() - 1` levels of recursion. `strides` are
+/// those of [`strides`].
+fn merge_find(a: &[u32], b: &[u32], strides: &[u32]) -> Vec<u32> {
+    let mut coarse: Option<(usize, Vec<u32>)> = None;
+    for &stride in strides {
+        let stride = stride as usize;
+        let found = (0..a.len() / stride)
+            .map(|i| {
+                let element = (i + 1) * stride - 1;
+                let (mut low, mut high) = (0, b.len());
+                if let Some((coarse_stride, coarse)) = &coarse {
+                    let segment = element / coarse_stride;
+                    low = segment.checked_sub(1).map_or(0, |before| coarse[before] as usize);
+                    high = coarse.get(segment).map_or(b.len(), |&place| place as usize);
+                }
+                (low + b[low..high].partition_point(|&value| value < a[element])) as u32
+            })
+            .collect();
+        coarse = Some((stride, found));
+    }
+    coarse.map_or_else(Vec::new, |(_, found)| found)
+}
+
+/// Returns the best `k` keys above 0, best first, by a heap of degree 512. It holds maxima of groups and of groups of
+/// groups; each extraction repairs its branch.
+fn heap_top_k(keys: &[u64], k: usize) -> Vec<u64> {
+    let degree = HEAP_DEGREE as usize;
+    let mut levels = vec![keys.to_vec()];
+    while levels.len() < 2 || levels[levels.len() - 1].len() > degree {
+        let below = &levels[levels.len() - 1];
+        levels.push(below.chunks(degree).map(|group| group.iter().copied().max().unwrap_or(0)).collect());
+    }
+    let mut best = Vec::new();
+    while best.len() < k {
+        let Some(&key) = levels[levels.len() - 1].iter().max().filter(|&&key| key > 0) else { break };
+        best.push(key);
+        // Follow the branch down, then repair it upwards.
+        let mut place = 0;
+        for level in levels.iter().rev() {
+            let first = place * degree;
+            place = first + level[first..].iter().take(degree).position(|&other| other == key).unwrap_or(0);
+        }
+        levels[0][place] = 0;
+        for level in 1..levels.len() {
+            place /= degree;
+            let first = place * degree;
+            levels[level][place] = levels[level - 1][first..].iter().take(degree).copied().max().unwrap_or(0);
+        }
+    }
+    best
+}
 
 pub(crate) fn poison<T>(gpu: &PublishedGpu, buffer: &mut CudaSlice<T>) -> Result<(), GpuError> {
     let bytes = buffer.num_bytes();
@@ -192,7 +244,7 @@ proptest! {
         a.sort_unstable();
         b.sort_unstable();
         let expected: Vec<u32> = a.iter().map(|&x| b.partition_point(|&y| y < x) as u32).collect();
-        prop_assert_eq!(twin::merge_find(&a, &b, &strides(a.len() as u32, levels)), expected);
+        prop_assert_eq!(merge_find(&a, &b, &strides(a.len() as u32, levels)), expected);
     }
 
     #[test]
@@ -204,7 +256,7 @@ proptest! {
         let mut expected = unsorted.clone();
         expected.sort_unstable_by(|a, b| b.cmp(a));
         expected.truncate(k);
-        prop_assert_eq!(twin::heap_top_k(&unsorted, k), expected);
+        prop_assert_eq!(heap_top_k(&unsorted, k), expected);
     }
 }
 
@@ -441,7 +493,7 @@ fn gpu_heap_gives_the_best_in_order() {
                 let doc = |i: usize| if with_docs { docs[i] } else { i as u32 };
                 let keys: Vec<u64> =
                     scores.iter().enumerate().map(|(i, &bits)| TopK::key(doc(i), f32::from_bits(bits))).collect();
-                assert_eq!(found, twin::heap_top_k(&keys, k), "{len} scores, k {k}");
+                assert_eq!(found, heap_top_k(&keys, k), "{len} scores, k {k}");
             }
         }
     }
