@@ -1,20 +1,18 @@
 //! A real GPU that fails in the middle of a run: a kernel that writes to an invalid address, kernels that never end.
 //!
-//! A fault destroys its CUDA context, and a GPU that hangs is lost for its process. Each test therefore breaks one in a process
-//! of its own. The GPU lane of a live run has a CPU as its fallback. Without a GPU these tests print a note and pass; with `TANDEM_REQUIRE_GPU` set they fail.
+//! A fault destroys its CUDA context. Each test therefore breaks a GPU in a process of its own. The GPU lane of a live run has a CPU as its fallback. Without a GPU these tests print a note and pass; with `TANDEM_REQUIRE_GPU` set they fail.
 #![cfg(feature = "gpu")]
 
+mod occupied;
 mod skipped;
 
-use std::ffi::c_void;
-use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use cudarc::driver::sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT as MULTIPROCESSORS;
-use cudarc::driver::{CudaContext, LaunchConfig, PushKernelArg, result};
+use cudarc::driver::{CudaContext, LaunchConfig};
 use cudarc::nvrtc::Ptx;
+use occupied::{flag, in_a_process_that_waits, occupy};
 use tandem::base::ids::{JobId, QueryId};
 use tandem::base::machine::{FaultKind, FaultPlan, Machine, PerClass};
 use tandem::base::time::Nanos;
@@ -26,12 +24,11 @@ use tandem::live::{self, Ending, LanePool, LaneWork, LiveOutcome, LiveQuery, Liv
 use tandem::query::{Mode, Query};
 use tandem::sched::{Job, Jobs, Lane, LanesToPoll, Next, Policy};
 use tandem::search::cpu::CpuExecutor;
-use tandem::search::device::list_gpus;
 use tandem::search::gpu::GpuExecutor;
 use tandem::search::{Answers, Executor, Pipeline, Request};
 
-/// Two kernels: `wild` writes to an invalid address; `spin` runs until the word at its argument is not 0.
-const KERNELS: &str = "
+/// A kernel that writes to an invalid address.
+const WILD: &str = "
 .version 7.0
 .target sm_70
 .address_size 64
@@ -45,23 +42,8 @@ const KERNELS: &str = "
     st.global.u32 [%address], %value;
     ret;
 }
-
-.visible .entry spin(.param .u64 flag)
-{
-    .reg .b64 %address;
-    .reg .b32 %value;
-    .reg .pred %goes_on;
-    ld.param.u64 %address, [flag];
-AGAIN:
-    ld.volatile.global.u32 %value, [%address];
-    setp.eq.u32 %goes_on, %value, 0;
-    @%goes_on bra AGAIN;
-    ret;
-}
 ";
 
-/// Set in the process whose GPU is to break.
-const BREAKS: &str = "TANDEM_BREAK_GPU";
 /// Time from the start of the run to the fault; the run lasts several times as long.
 const AFTER: Duration = Duration::from_millis(100);
 const QUERIES: u32 = 4000;
@@ -94,54 +76,6 @@ impl Policy for Fifo {
 /// Runs the test of this `name` in a process of its own, if there is a GPU.
 fn in_its_own_process(name: &str, test: impl FnOnce()) {
     in_a_process_that_waits(name, 120.0, test);
-}
-
-/// Like [`in_its_own_process`], with a limit of waits for the GPU.
-fn in_a_process_that_waits(name: &str, wait_s: f64, test: impl FnOnce()) {
-    if std::env::var_os(BREAKS).is_some() {
-        return test();
-    }
-    if let Err(reason) = list_gpus() {
-        assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {reason}");
-        return skipped::skipped("no GPU");
-    }
-    let test = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture"])
-        .env(BREAKS, "1")
-        .env("TANDEM_GPU_WAIT_S", wait_s.to_string())
-        .output()
-        .unwrap();
-    let (out, err) = (String::from_utf8_lossy(&test.stdout), String::from_utf8_lossy(&test.stderr));
-    println!("{out}{err}");
-    assert!(test.status.success() && out.contains("1 passed"), "{out}\n{err}");
-}
-
-/// A word that [`occupy`]'s kernels wait for.
-fn flag() -> &'static AtomicU32 {
-    let context = CudaContext::new(0).unwrap();
-    context.bind_to_thread().unwrap();
-    // SAFETY: these are four bytes of the host, which both sides may read and write as a word; they are never freed.
-    let flag = unsafe { result::malloc_host(4, 0) }.unwrap().cast::<AtomicU32>();
-    // SAFETY: the word is aligned to a page, and lives as long as the process.
-    let flag: &'static AtomicU32 = unsafe { &*flag };
-    flag.store(0, Ordering::SeqCst);
-    // The memory ends with the last use of its context.
-    std::mem::forget(context);
-    flag
-}
-
-/// Fills the device with kernels that run until `flag` is not 0.
-fn occupy(context: &Arc<CudaContext>, flag: &'static AtomicU32) {
-    let module = context.load_module(Ptx::from_src(KERNELS)).unwrap();
-    let spin = module.load_function("spin").unwrap();
-    let stream = context.new_stream().unwrap();
-    // Twice as many threads as the device has room for keep all others out.
-    let blocks = 4 * context.attribute(MULTIPROCESSORS).unwrap().unsigned_abs();
-    let shape = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (1024, 1, 1), shared_mem_bytes: 0 };
-    let address = std::ptr::from_ref(flag).cast::<c_void>() as u64;
-    // SAFETY: the argument is the address of a word that the device can read, as the kernel expects.
-    unsafe { stream.launch_builder(&spin).arg(&address).launch(shape) }.unwrap();
-    std::mem::forget((spin, module, stream));
 }
 
 fn write_index() -> Arc<Index> {
@@ -210,7 +144,7 @@ fn assert_survived(outcome: &LiveOutcome, kind: FaultKind) {
 fn a_kernel_that_writes_where_it_may_not_costs_the_lane_its_gpu_and_no_query_its_answer() {
     in_its_own_process("a_kernel_that_writes_where_it_may_not_costs_the_lane_its_gpu_and_no_query_its_answer", || {
         let outcome = run_on_gpu(PATIENT, |context| {
-            let module = context.load_module(Ptx::from_src(KERNELS)).unwrap();
+            let module = context.load_module(Ptx::from_src(WILD)).unwrap();
             let wild = module.load_function("wild").unwrap();
             let stream = context.new_stream().unwrap();
             let shape = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };

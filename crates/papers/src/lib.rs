@@ -47,6 +47,9 @@ pub use findings::Findings;
 pub use registry::{Availability, EXPERIMENTS, Experiment, GpuUse, Run};
 pub use results::Results;
 
+#[cfg(all(test, feature = "gpu"))]
+#[path = "../../../tests/occupied/mod.rs"]
+mod occupied;
 #[cfg(test)]
 #[path = "../../../tests/skipped/mod.rs"]
 mod skipped;

@@ -11,6 +11,10 @@ use tandem_core::query::Query;
 use tandem_core::search::Hit;
 use tandem_core::search::device::GpuError;
 
+/// The limit of waits for a GPU in tests of hangs, in seconds.
+#[cfg(feature = "gpu")]
+const HANG_WAIT_S: f64 = 2.0;
+
 /// Makes an index with a list per density, one document in `one_in`. All lists have the last document.
 pub(crate) fn random_index(num_docs: u32, densities: &[u32], seed: u64) -> Arc<Index> {
     let mut random = Random::new(seed, 0);
@@ -43,6 +47,22 @@ pub(crate) fn bits(hits: &[Hit]) -> Vec<(u32, u32)> {
 /// reach the same paths.
 pub(crate) fn sized<T>(all: T, few: T) -> T {
     if std::env::var_os("TANDEM_SANITIZER").is_some() { few } else { all }
+}
+
+/// Runs the test of this `name`, with its modules, in a process of its own. It gets a function after which the GPU never
+/// answers. All that it made is dropped before the GPU answers again.
+#[cfg(feature = "gpu")]
+pub(crate) fn with_a_hang(name: &str, test: impl FnOnce(&dyn Fn())) {
+    crate::occupied::in_a_process_that_waits(name, HANG_WAIT_S, || {
+        let flag = crate::occupied::flag();
+        let began = std::cell::Cell::new(std::time::Instant::now());
+        test(&|| {
+            crate::occupied::occupy(&cudarc::driver::CudaContext::new(0).unwrap(), flag);
+            began.set(std::time::Instant::now());
+        });
+        assert!(began.get().elapsed().as_secs_f64() < 3.0 * HANG_WAIT_S, "only the first wait takes its time");
+        flag.store(1, std::sync::atomic::Ordering::SeqCst);
+    });
 }
 
 /// Returns an opened GPU. Without one, the test is noted as skipped, or fails if `TANDEM_REQUIRE_GPU` is set.

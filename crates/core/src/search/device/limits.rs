@@ -10,6 +10,7 @@ use super::error::GpuError;
 use super::handle::Device;
 use super::host_reads::HostReads;
 use super::module::shape;
+use super::wait::{wait, wait_for};
 use crate::base::ids::DeviceId;
 use crate::base::quantile::median;
 
@@ -88,7 +89,7 @@ fn copy_us(device: &Device, stream: &Arc<CudaStream>, repeats: usize) -> Result<
         started.record(stream)?;
         stream.memcpy_dtod(&d_source, &mut d_target)?;
         finished.record(stream)?;
-        finished.synchronize()?;
+        wait_for(&finished)?;
         if run > 0 {
             times_us.push(f64::from(started.elapsed_ms(&finished)?) * 1e3);
         }
@@ -104,14 +105,14 @@ fn launches_us(stream: &Arc<CudaStream>, nothing: &CudaFunction) -> Result<(f64,
     for _ in 0..LAUNCHES {
         let began = Instant::now();
         launch()?;
-        stream.synchronize()?;
+        wait(stream)?;
         waited_us.push(began.elapsed().as_secs_f64() * 1e6);
     }
     let began = Instant::now();
     for _ in 0..LAUNCHES {
         launch()?;
     }
-    stream.synchronize()?;
+    wait(stream)?;
     Ok((median(waited_us), began.elapsed().as_secs_f64() * 1e6 / LAUNCHES as f64))
 }
 
@@ -120,12 +121,12 @@ fn host_copy(stream: &Arc<CudaStream>, bytes: usize, repeats: usize) -> Result<(
     let mut source = unsafe { stream.context().alloc_pinned::<u8>(bytes) }?;
     source.as_mut_slice()?.fill(1);
     let mut d_target: CudaSlice<u8> = stream.alloc_zeros(bytes)?;
-    stream.synchronize()?;
+    wait(stream)?;
     let mut times_us = Vec::with_capacity(repeats);
     for run in 0..=repeats {
         let began = Instant::now();
         stream.memcpy_htod(&source, &mut d_target)?;
-        stream.synchronize()?;
+        wait(stream)?;
         if run > 0 {
             times_us.push(began.elapsed().as_secs_f64() * 1e6);
         }

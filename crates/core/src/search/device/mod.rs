@@ -51,6 +51,8 @@ pub(crate) use module::offsets;
 pub use module::{Images, Module, shape};
 #[cfg(feature = "gpu")]
 pub use pinned::Pinned;
+#[cfg(feature = "gpu")]
+pub use wait::{has_hung, wait, wait_for};
 
 /// A GPU of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]

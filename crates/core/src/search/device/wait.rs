@@ -85,7 +85,7 @@ fn limit() -> Duration {
 }
 
 /// Whether a wait for this context's GPU exceeded the limit.
-pub(crate) fn has_hung(context: &CudaContext) -> bool {
+pub fn has_hung(context: &CudaContext) -> bool {
     has_gpu_hung(context.ordinal())
 }
 
@@ -121,14 +121,14 @@ pub(crate) fn is_idle_in_time(stream: &CudaStream, began: &mut Option<Instant>) 
 ///
 /// # Errors
 /// `CUDA_ERROR_TIMEOUT` if that exceeds the limit, or what the driver reports.
-pub(crate) fn wait(stream: &CudaStream) -> Result<(), DriverError> {
+pub fn wait(stream: &CudaStream) -> Result<(), DriverError> {
     let context = stream.context();
     context.bind_to_thread()?;
     HUNG.wait(context.ordinal(), limit(), || is_idle(stream))
 }
 
 /// Like [`wait`], for all work up to an event.
-pub(crate) fn wait_for(event: &CudaEvent) -> Result<(), DriverError> {
+pub fn wait_for(event: &CudaEvent) -> Result<(), DriverError> {
     let context = event.context();
     context.bind_to_thread()?;
     HUNG.wait(context.ordinal(), limit(), || event.try_is_complete())

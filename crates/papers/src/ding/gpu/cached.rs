@@ -27,7 +27,7 @@ use crate::wang::cache::space::Move;
 use crate::{ExperimentError, Result};
 use tandem_core::query::{Mode, Query};
 use tandem_core::search::Hit;
-use tandem_core::search::device::{GpuError, Pinned};
+use tandem_core::search::device::{GpuError, Pinned, wait};
 
 /// Bytes of a list that move at once, through a buffer because places may overlap.
 const BOUNCE_BYTES: u64 = 8 << 20;
@@ -96,7 +96,7 @@ impl CachedSearch {
             locked: Arc::clone(locked),
         };
         // One stream allocates and clears memory; the other one may write it from here on.
-        gpu.stream.synchronize().map_err(|e| GpuError::of("allocating a cache", &e))?;
+        gpu.wait("allocating a cache")?;
         Ok(search)
     }
 
@@ -199,7 +199,7 @@ impl CachedSearch {
     fn move_lists(&mut self, moves: &[Move]) -> Result<(), GpuError> {
         let gpu = &self.locked.gpu;
         let moving = |e| GpuError::of("moving lists within the cache", &e);
-        gpu.stream.synchronize().map_err(moving)?;
+        wait(&gpu.stream).map_err(moving)?;
         let (cache, bounce) = (gpu.address(&self.d_cache), gpu.address(&self.d_bounce));
         let stream = self.copies.cu_stream();
         for &Move { from, to, len } in moves {
@@ -217,7 +217,7 @@ impl CachedSearch {
             }
         }
         // All copies have arrived and moved, so that their events need not be recorded again.
-        self.copies.synchronize().map_err(moving)
+        wait(&self.copies).map_err(moving)
     }
 
     /// Fills the cache and all buffers with ones, which exposes reads of unwritten memory. The cache must be empty.
@@ -227,13 +227,13 @@ impl CachedSearch {
         super::tests::poison(&gpu, &mut self.d_cache)?;
         super::tests::poison(&gpu, &mut self.d_bounce)?;
         self.searcher.poison()?;
-        gpu.stream.synchronize().map_err(|e| GpuError::of("poisoning a buffer", &e))
+        gpu.wait("poisoning a buffer")
     }
 }
 
 impl Drop for CachedSearch {
     fn drop(&mut self) {
         // A failed query leaves copies of the next one running, under which memory must not be freed.
-        self.locked.gpu.device.context.record_err(self.copies.synchronize());
+        self.locked.gpu.device.context.record_err(wait(&self.copies));
     }
 }

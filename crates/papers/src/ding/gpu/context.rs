@@ -8,7 +8,7 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DeviceRepr, DriverError, 
 use super::kernels::Kernels;
 use tandem_core::base::ids::DeviceId;
 use tandem_core::base::quantile::median;
-use tandem_core::search::device::{Device, GpuError};
+use tandem_core::search::device::{Device, GpuError, wait, wait_for};
 
 /// The machine's first GPU with the published kernels and one stream for all work.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl PublishedGpu {
             started.record(&self.stream).map_err(doing)?;
             work()?;
             finished.record(&self.stream).map_err(doing)?;
-            finished.synchronize().map_err(doing)?;
+            wait_for(&finished).map_err(doing)?;
             times_us.push(f64::from(started.elapsed_ms(&finished).map_err(doing)?) * 1e3);
         }
         times_us.remove(0);
@@ -69,7 +69,7 @@ impl PublishedGpu {
             .map(|_| {
                 let began = Instant::now();
                 work()?;
-                self.stream.synchronize().map_err(|e| GpuError::of("timing", &e))?;
+                self.wait("timing")?;
                 Ok(began.elapsed().as_secs_f64() * 1e6)
             })
             .collect()
@@ -101,10 +101,14 @@ impl PublishedGpu {
 
     /// Copies `len` words from word `start` of `source` to the host after all enqueued work.
     pub(crate) fn download(&self, source: &CudaSlice<u32>, start: usize, len: usize) -> Result<Vec<u32>, GpuError> {
+        self.wait("waiting for words")?;
         let copied = self.stream.clone_dtoh(&source.slice(start..start + len));
-        copied
-            .and_then(|words| self.stream.synchronize().map(|()| words))
-            .map_err(|e| GpuError::of("copying to the host", &e))
+        copied.map_err(|e| GpuError::of("copying to the host", &e))
+    }
+
+    /// Waits for all enqueued work. A copy to pageable memory would wait for it too, but without a limit.
+    pub(crate) fn wait(&self, doing: &str) -> Result<(), GpuError> {
+        wait(&self.stream).map_err(|e| GpuError::of(doing, &e))
     }
 
     pub(crate) fn address<T>(&self, buffer: &CudaSlice<T>) -> u64 {

@@ -90,8 +90,8 @@ impl Heap {
         let copying = |e| GpuError::of("copying to the host", &e);
         keys.clear();
         keys.resize(1 + k, 0);
+        gpu.wait("waiting for the best documents")?;
         gpu.stream.memcpy_dtoh(&self.d_results.slice(..=k), keys).map_err(copying)?;
-        gpu.stream.synchronize().map_err(copying)?;
         let count = keys.remove(0) as usize;
         keys.truncate(count);
         Ok(())

@@ -131,11 +131,12 @@ macro_rules! kernels {
         #[derive(Debug)]
         pub(crate) struct Kernels {
             $(pub(crate) $name: CudaFunction,)*
+            _module: Module,
         }
 
         impl Kernels {
-            fn of(module: &Module) -> Result<Self, GpuError> {
-                Ok(Self { $($name: module.function(stringify!($name))?,)* })
+            fn of(module: Module) -> Result<Self, GpuError> {
+                Ok(Self { $($name: module.function(stringify!($name))?,)* _module: module })
             }
         }
     };
@@ -163,7 +164,7 @@ impl Kernels {
             size_of::<HeapArgument>(),
         ];
         module.check_layout(stream, "published_layout", &layout)?;
-        Self::of(&module)
+        Self::of(module)
     }
 }
 

@@ -20,7 +20,7 @@ use super::twin;
 use super::{PforBatch, PublishedGpu, RiceBatch};
 use crate::codec::{Codec, Column, PForDelta, Rice};
 use crate::context::terms_of;
-use crate::test_support::{bits, gpu_or_skip, sized};
+use crate::test_support::{bits, gpu_or_skip, sized, with_a_hang};
 use tandem_core::base::ids::{DocId, QueryId, TermId};
 use tandem_core::base::random::Random;
 use tandem_core::index::{Bm25, Index};
@@ -497,4 +497,33 @@ fn gpu_heap_gives_the_best_in_order() {
             }
         }
     }
+}
+
+#[test]
+fn a_hang_ends_queries_caches_and_decoding_in_an_error() {
+    let name = "ding::gpu::tests::a_hang_ends_queries_caches_and_decoding_in_an_error";
+    with_a_hang(name, |hang| {
+        let gpu = PublishedGpu::open().unwrap();
+        let mut random = Random::new(3, 0);
+        let (index, terms) = bursty_index(&mut random);
+        let lists = Arc::new(HostLists::encode(&index, &terms, Bm25::default(), PForDelta::new(1)).unwrap());
+        let mut resident = PublishedSearch::upload(&gpu, &lists).unwrap();
+        let mut cached = CachedSearch::new(&Arc::new(LockedLists::new(&gpu, &lists).unwrap()), lists.bytes()).unwrap();
+        let encoded = Rice.encode_list(Column::Docs, &docs(1, 1000, 4)).unwrap();
+        let batch = RiceBatch::upload(&gpu, [&encoded[..]]).unwrap();
+        let queries = log(&index, terms.len() as u32, 3, &mut random);
+        resident.search(&queries[0], Mode::And, 10, false, &mut Vec::new()).unwrap();
+        cached.run(&queries, Mode::And, 10, 1, &mut Vec::new()).unwrap();
+        hang();
+        let errors = [
+            resident.search(&queries[0], Mode::And, 10, false, &mut Vec::new()).unwrap_err().to_string(),
+            cached.run(&queries, Mode::And, 10, 1, &mut Vec::new()).unwrap_err().to_string(),
+            batch.decode().and_then(|()| batch.docs(0)).unwrap_err().to_string(),
+            gpu.time_us(1, || Ok(())).unwrap_err().to_string(),
+            PublishedGpu::open().unwrap_err().to_string(),
+        ];
+        let (last, errors) = errors.split_last().unwrap();
+        assert!(errors.iter().all(|error| error.contains("CUDA_ERROR_TIMEOUT")), "{errors:?}");
+        assert!(last.contains("did not answer"), "{last}");
+    });
 }

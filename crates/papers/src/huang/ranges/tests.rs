@@ -302,7 +302,7 @@ mod on_a_gpu {
 
     use super::*;
     use crate::huang::ranges::gpu::executor::{RangesGpu, Settings};
-    use crate::test_support::{gpu_or_skip, sized};
+    use crate::test_support::{gpu_or_skip, sized, with_a_hang};
     use tandem_core::base::ids::DeviceId;
     use tandem_core::search::ExecError;
 
@@ -339,6 +339,19 @@ mod on_a_gpu {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_hang_ends_a_batch_in_an_error() {
+        with_a_hang("huang::ranges::tests::on_a_gpu::a_hang_ends_a_batch_in_an_error", |hang| {
+            let (lists, queries) = hard_lists().into_iter().next().unwrap();
+            let mut gpu = RangesGpu::open(DeviceId(0), &Arc::new(lists.index), u64::MAX).unwrap();
+            let settings = Settings::published(Strategy::And, 64, 10);
+            gpu.run(&queries, settings).unwrap();
+            hang();
+            let error = gpu.run(&queries, settings).unwrap_err().to_string();
+            assert!(error.contains("CUDA_ERROR_TIMEOUT"), "{error}");
+        });
     }
 
     #[test]

@@ -59,11 +59,11 @@ pub(crate) struct BatchArgument {
 // SAFETY: plain words in C layout, of the size that the kernel has (checked when it is loaded).
 unsafe impl DeviceRepr for BatchArgument {}
 
-/// Loads the kernel and compares its layout with this file.
-pub(crate) fn load(device: &Device, stream: &Arc<CudaStream>) -> Result<CudaFunction, GpuError> {
+/// Loads the kernel, with its module, and compares its layout with this file.
+pub(crate) fn load(device: &Device, stream: &Arc<CudaStream>) -> Result<(CudaFunction, Module), GpuError> {
     let module = Module::load(device, IMAGES)?;
     let layout =
         [ROUND, MAX_K, MAX_TERMS, size_of::<TermArgument>(), size_of::<QueryArgument>(), size_of::<BatchArgument>()];
     module.check_layout(stream, "cached_layout", &layout)?;
-    module.function("rank_cached")
+    Ok((module.function("rank_cached")?, module))
 }

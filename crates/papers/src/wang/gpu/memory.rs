@@ -7,7 +7,7 @@ use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DevicePtr, DeviceRepr,
 use super::kernels;
 use crate::wang::data::ExperimentData;
 use tandem_core::base::ids::DeviceId;
-use tandem_core::search::device::{Device, GpuError};
+use tandem_core::search::device::{Device, GpuError, Module, has_hung, wait};
 
 /// The machine's first GPU with the kernel, the arrays of documents, and the one stream of all work.
 #[derive(Debug)]
@@ -16,6 +16,7 @@ pub(crate) struct CachedGpu<'d> {
     pub(crate) device: Device,
     pub(crate) stream: Arc<CudaStream>,
     pub(crate) rank: CudaFunction,
+    _module: Module,
     pub(crate) d_priors: CudaSlice<f32>,
     pub(crate) d_norms: CudaSlice<f32>,
     pub(crate) d_global_scores: CudaSlice<f32>,
@@ -29,7 +30,7 @@ impl<'d> CachedGpu<'d> {
     pub(crate) fn open(data: &'d ExperimentData, may_lock: bool) -> Result<Self, GpuError> {
         let device = Device::open(DeviceId(0))?;
         let stream = device.new_stream()?;
-        let rank = kernels::load(&device, &stream)?;
+        let (rank, module) = kernels::load(&device, &stream)?;
         let documents = &data.documents;
         device.check_room(12 * documents.norms.len() as u64)?;
         let upload = |values: &[f32]| {
@@ -44,6 +45,7 @@ impl<'d> CachedGpu<'d> {
         Ok(Self {
             data,
             rank,
+            _module: module,
             d_priors: upload(&documents.priors)?,
             d_norms: upload(&documents.norms)?,
             d_global_scores: upload(&documents.global_scores)?,
@@ -83,7 +85,7 @@ impl<'d> CachedGpu<'d> {
     }
 
     pub(crate) fn wait(&self, doing: &str) -> Result<(), GpuError> {
-        self.stream.synchronize().map_err(|e| GpuError::of(doing, &e))
+        wait(&self.stream).map_err(|e| GpuError::of(doing, &e))
     }
 }
 
@@ -113,6 +115,10 @@ impl<'d> LockedWords<'d> {
 
 impl Drop for LockedWords<'_> {
     fn drop(&mut self) {
+        // Unlocking would wait for running kernels, which only read the words.
+        if has_hung(&self.device.context) {
+            return;
+        }
         let bound = self.device.context.bind_to_thread();
         // SAFETY: the words were locked, and every copy has finished before the GPU is dropped.
         let unlocked = unsafe { sys::cuMemHostUnregister(self.words.as_ptr().cast_mut().cast()) }.result();

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::{CachedGpu, Session};
-use crate::test_support::{gpu_or_skip, sized};
+use crate::test_support::{gpu_or_skip, sized, with_a_hang};
 use crate::wang::cache::prefixes::Prefixes;
 use crate::wang::cache::sizes::Sizes;
 use crate::wang::data::ExperimentData;
@@ -102,4 +102,17 @@ fn gpu_refuses_a_cache_or_buffer_larger_than_what_is_free() {
     let needed = all.bytes();
     let error = Session::new(&gpu, all, needed - 1, 1 << 20).err().unwrap().to_string();
     assert!(error.contains(&format!("lists of {needed} bytes")), "{error}");
+}
+
+#[test]
+fn a_hang_ends_a_session_in_an_error() {
+    with_a_hang("wang::gpu::tests::a_hang_ends_a_session_in_an_error", |hang| {
+        let data = collection().data(10).unwrap();
+        let gpu = CachedGpu::open(&data, true).unwrap();
+        let mut session = Session::new(&gpu, Prefixes::none(data.lists.num_lists()), 0, 1 << 20).unwrap();
+        session.run(&data.test, RunOptions::new(10)).unwrap();
+        hang();
+        let error = session.run(&data.test, RunOptions::new(10)).err().unwrap().to_string();
+        assert!(error.contains("CUDA_ERROR_TIMEOUT"), "{error}");
+    });
 }

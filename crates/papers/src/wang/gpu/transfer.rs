@@ -6,7 +6,7 @@
 use cudarc::driver::{CudaEvent, CudaSlice, result};
 
 use super::memory::CachedGpu;
-use tandem_core::search::device::{GpuError, Pinned};
+use tandem_core::search::device::{GpuError, Pinned, wait_for};
 
 /// Words of a staging buffer: 8 MiB.
 const STAGING_WORDS: usize = 2 << 20;
@@ -98,7 +98,7 @@ impl Transfer {
         let recorded = copied.and_then(|()| event.record(&gpu.stream));
         self.target += std::mem::take(&mut self.filled);
         self.side = 1 - self.side;
-        let waited = recorded.and_then(|()| self.staging[self.side].1.synchronize());
+        let waited = recorded.and_then(|()| wait_for(&self.staging[self.side].1));
         waited.map_err(|e| GpuError::of("copying a batch", &e))
     }
 }

@@ -6,7 +6,7 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
 
 use crate::huang::ranges::batch::{Address, Cached, WORDS_AFTER, is_admitted};
 use crate::huang::ranges::index::RangeIndex;
-use tandem_core::search::device::{Device, GpuError};
+use tandem_core::search::device::{Device, GpuError, wait};
 
 /// Alignment of lists in words: sixteen bytes, in which the head of a block is read.
 const ALIGNMENT: usize = 4;
@@ -51,7 +51,7 @@ impl Cache {
             stream.memcpy_htod(&list.words, &mut d_words.slice_mut(words_at..end)).map_err(copying)?;
             table.insert(term, Address { blocks: base + 4 * start as u64, words: base + 4 * words_at as u64 });
         }
-        stream.synchronize().map_err(copying)?;
+        wait(stream).map_err(copying)?;
         Ok(Self { table, bytes, _d_words: d_words })
     }
 }

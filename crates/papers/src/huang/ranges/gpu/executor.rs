@@ -13,7 +13,7 @@ use crate::huang::ranges::range::{Ranges, check_owners};
 use crate::huang::ranges::strategy::Strategy;
 use tandem_core::base::ids::DeviceId;
 use tandem_core::query::Query;
-use tandem_core::search::device::{Device, GpuError};
+use tandem_core::search::device::{Device, GpuError, wait};
 use tandem_core::search::gpu::check;
 use tandem_core::search::{Answers, ExecError, Hit, TopK};
 
@@ -149,10 +149,11 @@ impl RangesGpu {
         // enough for this batch, and documents are below `num_docs`, the length of the norms. This executor owns all
         // memory and waits for its stream below before it frees any.
         unsafe { launch.launch(shape) }.map_err(running)?;
+        wait(stream).map_err(running)?;
         let keys = stream.clone_dtoh(&self.d_results.slice(..queries.len() * k)).map_err(copying)?;
         let reports = stream.clone_dtoh(&self.d_reports.slice(..queries.len())).map_err(copying)?;
         events[1].record(stream).map_err(copying)?;
-        stream.synchronize().map_err(running)?;
+        wait(stream).map_err(running)?;
         let device_us = f64::from(events[0].elapsed_ms(&events[1]).map_err(copying)?) * 1e3;
 
         let mut answers = Answers::default();

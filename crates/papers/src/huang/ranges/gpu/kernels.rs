@@ -70,6 +70,7 @@ unsafe impl ValidAsZeroBits for Report {}
 #[derive(Debug)]
 pub(crate) struct Kernels {
     by_strategy: [CudaFunction; Strategy::ALL.len()],
+    _module: Module,
     /// Maximum dynamic shared memory of a thread block.
     pub(crate) shared_bytes: usize,
 }
@@ -95,7 +96,7 @@ impl Kernels {
         let by_strategy = [and?, or?, wand?, bmw?];
         let shared_bytes = admit_shared(device, &by_strategy);
         let shared_bytes = shared_bytes.map_err(|e| GpuError::of(format!("loading {}", IMAGES.what), &e))?;
-        Ok(Self { by_strategy, shared_bytes })
+        Ok(Self { by_strategy, _module: module, shared_bytes })
     }
 
     pub(crate) fn of(&self, strategy: Strategy) -> &CudaFunction {

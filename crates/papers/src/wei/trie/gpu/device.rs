@@ -10,7 +10,7 @@ use crate::wei::trie::dictionary::{Dictionary, FIRST_STRING, NO_NODE, Term};
 use crate::wei::trie::node::Node;
 use crate::wei::trie::slots::NUM_SLOTS;
 use tandem_core::base::ids::DeviceId;
-use tandem_core::search::device::{Device, GpuError, Images, Module, shape};
+use tandem_core::search::device::{Device, GpuError, Images, Module, shape, wait};
 
 const IMAGES: Images = Images {
     what: "the indexer's kernel",
@@ -65,6 +65,7 @@ pub(crate) struct DeviceBackend {
     device: Device,
     stream: Arc<CudaStream>,
     kernel: CudaFunction,
+    _module: Module,
     arrays: Arrays,
     before: Counters,
     after: Counters,
@@ -108,6 +109,7 @@ impl DeviceBackend {
             device,
             stream,
             kernel,
+            _module: module,
         };
         let Self { device, stream, arrays, .. } = &mut backend;
         arrays.roots.upload(device, stream, &vec![NO_NODE; NUM_SLOTS])?;
@@ -116,7 +118,7 @@ impl DeviceBackend {
     }
 
     fn wait(&self, doing: &'static str) -> Result<(), GpuError> {
-        self.stream.synchronize().map_err(|e| GpuError::of(doing, &e))
+        wait(&self.stream).map_err(|e| GpuError::of(doing, &e))
     }
 }
 
@@ -205,7 +207,7 @@ impl Array {
             copied.map_err(|e| GpuError::of("copying device memory", &e))?;
         }
         // The copy still reads the memory that is freed.
-        stream.synchronize().map_err(|e| GpuError::of("copying device memory", &e))?;
+        wait(stream).map_err(|e| GpuError::of("copying device memory", &e))?;
         self.bytes = bytes;
         Ok(())
     }
@@ -228,7 +230,7 @@ impl Array {
         }
         let start = first * size_of::<T>();
         let copied = stream.memcpy_dtoh(&self.bytes.slice(start..start + bytes.len()), bytes);
-        copied.and_then(|()| stream.synchronize()).map_err(|e| GpuError::of("copying to the host", &e))
+        copied.and_then(|()| wait(stream)).map_err(|e| GpuError::of("copying to the host", &e))
     }
 }
 

@@ -119,3 +119,19 @@ fn gpu_lists_and_trees_are_those_of_a_cpu() {
     let Some(device) = gpu_or_skip(opened) else { return };
     check(Box::new(device), &runs(3, 3, sized(300_000, 2_000)));
 }
+
+#[cfg(feature = "gpu")]
+#[test]
+fn a_hang_ends_a_run_in_an_error() {
+    crate::test_support::with_a_hang("wei::trie::gpu::tests::a_hang_ends_a_run_in_an_error", |hang| {
+        let mut gpu = super::open(0).unwrap();
+        let (runs, slots) = (runs(4, 2, 2_000), (0..NUM_SLOTS as u16).collect::<Vec<_>>());
+        gpu.prepare(&runs[0], &slots, 7).unwrap();
+        gpu.index(&runs[0], &slots).unwrap();
+        gpu.collect(&mut Sections::default()).unwrap();
+        gpu.prepare(&runs[1], &slots, 7 + runs[0].num_docs).unwrap();
+        hang();
+        let error = gpu.index(&runs[1], &slots).unwrap_err().to_string();
+        assert!(error.contains("CUDA_ERROR_TIMEOUT"), "{error}");
+    });
+}
