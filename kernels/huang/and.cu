@@ -31,6 +31,6 @@ struct And {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(RANGE_THREADS, 2) ranges_and(const __grid_constant__ RangeBatch batch) {
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1) ranges_and(const __grid_constant__ RangeBatch batch) {
     answer_query<And>(batch);
 }

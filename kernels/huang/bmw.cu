@@ -50,6 +50,6 @@ struct Bmw {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(RANGE_THREADS, 2) ranges_bmw(const __grid_constant__ RangeBatch batch) {
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1) ranges_bmw(const __grid_constant__ RangeBatch batch) {
     answer_query<Bmw>(batch);
 }

@@ -12,7 +12,8 @@
 #include "tandem.cuh"
 
 constexpr u32 RANGE_BLOCK_LEN = 64;   // postings per block, except a list's last one
-constexpr u32 RANGE_THREADS = 512;    // the most threads per block
+constexpr u32 RANGE_THREADS = 512;    // the most threads per query
+constexpr u32 BLOCK_THREADS = 1024;   // the most threads per block: those of its query, and idle ones between them
 constexpr u32 MAX_EXCEPTIONS = 6;     // the most exceptions of a block of 64: a tenth
 constexpr u32 END_DOC = 0xffffffffu;  // the document of a cursor that has left its range
 

@@ -42,6 +42,6 @@ struct Or {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(RANGE_THREADS, 2) ranges_or(const __grid_constant__ RangeBatch batch) {
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1) ranges_or(const __grid_constant__ RangeBatch batch) {
     answer_query<Or>(batch);
 }

@@ -21,6 +21,6 @@ struct Wand {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(RANGE_THREADS, 2) ranges_wand(const __grid_constant__ RangeBatch batch) {
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1) ranges_wand(const __grid_constant__ RangeBatch batch) {
     answer_query<Wand>(batch);
 }

@@ -125,7 +125,7 @@ impl Batch {
     /// Packs queries for `threads` threads each. `address` is the batch's place in device memory.
     pub(crate) fn pack(
         index: &RangeIndex,
-        queries: &[Query],
+        queries: &[&Query],
         threads: u32,
         ranges: Ranges,
         cached: &Cached,
@@ -137,7 +137,7 @@ impl Batch {
         let mut batch = Self { bytes: vec![0; lists_at], terms_at: terms_at as u64, state_words: 0 };
         let mut travelling = Cached::new();
         let mut terms = Vec::with_capacity(num_terms);
-        let cuts_of = |query: &Query| match ranges {
+        let cuts_of = |query: &&Query| match ranges {
             Ranges::AsPublished => Vec::new(),
             Ranges::EqualWork => {
                 equal_work(query.terms.iter().map(|term| index.list(term.term)), threads, index.num_docs())

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::list::{RANGE_BLOCK_LEN, RangeList};
 use tandem_core::search::ExecError;
 
-/// Maximum number of owners of a query, the threads of a thread block: `RANGE_THREADS` in kernels/huang/huang.cuh.
+/// Maximum number of owners of a query: `RANGE_THREADS` in kernels/huang/huang.cuh.
 pub(crate) const MAX_OWNERS: u32 = 512;
 
 /// Checks the number of threads of a thread block. Returns [`ExecError::BadThreads`] if a thread block cannot have

@@ -278,7 +278,14 @@ fn batches_close_at_a_count_and_at_a_size_and_lose_no_query() {
         assert_eq!((batches[0].start, batches[batches.len() - 1].end), (0, 40));
         assert!(batches.windows(2).all(|pair| pair[0].end == pair[1].start));
         for batch in batches {
-            let packed = Batch::pack(&lists.index, &queries[batch.clone()], 64, Ranges::AsPublished, &cached, 0);
+            let packed = Batch::pack(
+                &lists.index,
+                &queries[batch.clone()].iter().collect::<Vec<_>>(),
+                64,
+                Ranges::AsPublished,
+                &cached,
+                0,
+            );
             assert!(packed.bytes.len() as u64 <= bytes, "{batch:?}: {}", packed.bytes.len());
             assert_eq!(packed.state_words, (batch.len() * 2 * CURSOR_WORDS * 64) as u64);
         }
@@ -289,8 +296,10 @@ fn batches_close_at_a_count_and_at_a_size_and_lose_no_query() {
 fn a_list_travels_once_a_batch_and_cached_ones_not_at_all() {
     let lists = TestLists::random(6, 4000, &[60, 2000]);
     let queries: Vec<Query> = (0..5).map(|_| lists.query(&[0, 1])).collect();
-    let bytes =
-        |cached: &Cached| Batch::pack(&lists.index, &queries, 32, Ranges::AsPublished, cached, 0).bytes.len() as u64;
+    let bytes = |cached: &Cached| {
+        Batch::pack(&lists.index, &queries.iter().collect::<Vec<_>>(), 32, Ranges::AsPublished, cached, 0).bytes.len()
+            as u64
+    };
     let entries = bytes(&[0, 1].map(|term| (TermId(term), Address { blocks: 16, words: 16 })).into_iter().collect());
     assert_eq!(entries, 5 * (32 + 2 * 32));
     let long: Cached = [(TermId(1), Address { blocks: 16, words: 16 })].into_iter().collect();

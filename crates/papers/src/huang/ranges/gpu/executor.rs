@@ -24,8 +24,9 @@ const VECTOR_BYTES: usize = 16;
 /// Threads of a block among which those of a query are spread. Threads of a warp take different paths, so fewer of them
 /// wait less for each other, but more warps share the issue slots.
 const SPREAD_THREADS: u32 = 512;
-/// The same where every posting is scored, which keeps the issue slots busy.
-const SPREAD_THREADS_OF_OR: u32 = 256;
+/// The same for strategies that keep their cursors in order, whose paths differ most: `BLOCK_THREADS` in
+/// kernels/huang/huang.cuh.
+const SPREAD_THREADS_OF_ORDERS: u32 = 1024;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
@@ -122,7 +123,8 @@ impl RangesGpu {
             return Ok(Outcome::default());
         }
         let copying = |e| GpuError::of("copying a batch", &e);
-        let batch = self.pack(queries, threads, ranges)?;
+        let order = longest_first(queries, strategy);
+        let batch = self.pack(&order.iter().map(|&number| &queries[number]).collect::<Vec<_>>(), threads, ranges)?;
         let terms = queries.iter().map(|query| query.terms.len());
         let shared = Shared::of(threads as usize, k, terms, self.kernels.shared_bytes);
         self.make_room(&batch, queries.len(), settings, &shared)?;
@@ -134,7 +136,10 @@ impl RangesGpu {
         events[0].record(stream).map_err(copying)?;
         stream.memcpy_htod(&batch.bytes, &mut self.d_batch.slice_mut(..batch.bytes.len())).map_err(copying)?;
         let running = |e| GpuError::of(format!("kernel `{}`, {} queries", Kernels::name(strategy), queries.len()), &e);
-        let spread_threads = if strategy == Strategy::Or { SPREAD_THREADS_OF_OR } else { SPREAD_THREADS };
+        let spread_threads = match strategy {
+            Strategy::And | Strategy::Or => SPREAD_THREADS,
+            Strategy::Wand | Strategy::Bmw => SPREAD_THREADS_OF_ORDERS,
+        };
         let spread = (spread_threads / threads).clamp(1, WARP);
         let argument = self.argument(&batch, k, spread, &shared);
         let shape = LaunchConfig {
@@ -156,18 +161,21 @@ impl RangesGpu {
         wait(stream).map_err(running)?;
         let device_us = f64::from(events[0].elapsed_ms(&events[1]).map_err(copying)?) * 1e3;
 
+        let mut places = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(place, &number)| places[number] = place);
+        let reports: Vec<Report> = places.iter().map(|&place| reports[place]).collect();
         let mut answers = Answers::default();
         let mut hits: Vec<Hit> = Vec::with_capacity(k);
-        for (keys, report) in keys.chunks(k).zip(&reports) {
+        for (&place, report) in places.iter().zip(&reports) {
             hits.clear();
-            hits.extend(keys[..k.min(report.found as usize)].iter().map(|&key| TopK::hit(key)));
+            hits.extend(keys[place * k..][..k.min(report.found as usize)].iter().map(|&key| TopK::hit(key)));
             answers.push(&hits);
         }
         Ok(Outcome { answers, reports, copied_bytes: batch.bytes.len() as u64, device_us })
     }
 
     /// Packs a batch for its place in device memory, which must have room for it.
-    fn pack(&mut self, queries: &[Query], threads: u32, ranges: Ranges) -> Result<Batch, GpuError> {
+    fn pack(&mut self, queries: &[&Query], threads: u32, ranges: Ranges) -> Result<Batch, GpuError> {
         let pack = |of: &Self| {
             let at = of.d_batch.device_ptr(&of.stream).0;
             Batch::pack(&of.index, queries, threads, ranges, &of.cache.table, at)
@@ -273,6 +281,18 @@ fn ensure<T: DeviceRepr + ValidAsZeroBits>(
         *buffer = room(device, stream, len.next_power_of_two())?;
     }
     Ok(())
+}
+
+/// The numbers of the queries, the longest first. A query is a thread block, and blocks begin in order: so a batch does not end
+/// with a long one.
+fn longest_first(queries: &[Query], strategy: Strategy) -> Vec<usize> {
+    let work = |query: &Query| -> u64 {
+        let lens = query.terms.iter().map(|term| u64::from(term.doc_freq));
+        if strategy == Strategy::And { lens.min().unwrap_or(0) } else { lens.sum() }
+    };
+    let mut order: Vec<usize> = (0..queries.len()).collect();
+    order.sort_by_cached_key(|&number| std::cmp::Reverse(work(&queries[number])));
+    order
 }
 
 #[cfg(test)]
