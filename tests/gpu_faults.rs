@@ -1,6 +1,7 @@
 //! A real GPU that fails in the middle of a run: a kernel that writes to an invalid address, kernels that never end.
 //!
-//! A fault destroys its CUDA context. Each test therefore breaks a GPU in a process of its own. The GPU lane of a live run has a CPU as its fallback. Without a GPU these tests print a note and pass; with `TANDEM_REQUIRE_GPU` set they fail.
+//! A fault destroys its CUDA context. Each test therefore breaks a GPU in a process of its own. The GPU lane of a live run has a
+//! CPU as its fallback. Without a GPU these tests print a note and pass; with `TANDEM_REQUIRE_GPU` set they fail.
 #![cfg(feature = "gpu")]
 
 mod occupied;

@@ -1,8 +1,9 @@
 // huang.cuh: top-k queries by document ranges, after Huang et al., "GPU-Accelerated Block-Max Query Processing", 2017.
 //
 //     grid        one thread block per query of a batch
-//     block       a query's P threads; thread i owns the documents [i d, (i + 1) d), d = ceil(N / P), and a top-k
-//     stages      cursors are set (initialisation) | each thread scans its range (scoring) | barrier | merging
+//     block       a query's P owners with idle threads between them; owner i has the documents [i d, (i + 1) d),
+//                 d = ceil(N / P), and a top-k
+//     stages      cursors are set (initialisation) | each owner scans its range (scoring) | barrier | merging
 //
 // The kernels are a compile unit of their own, loaded only to reproduce that paper. The host's copies of the structures are in
 // crates/papers/src/huang/ranges/batch.rs and gpu/kernels.rs, compared at load. Twins of all else are the files of the same

@@ -139,7 +139,7 @@ impl Context<'_> {
         Ok(input)
     }
 
-    /// Calls `run` with the synthetic input, and in a section of its own with the real collection if there is one.
+    /// Calls `run` with the experiment's input, and in a section of its own with a real collection if there is one.
     pub(crate) fn on_both(
         &self,
         (docs, limit): (u32, usize),

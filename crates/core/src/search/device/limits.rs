@@ -9,7 +9,8 @@ use cudarc::nvrtc::Ptx;
 use super::error::GpuError;
 use super::handle::Device;
 use super::host_reads::HostReads;
-use super::module::shape;
+use super::module::{Module, shape};
+use super::pinned::Pinned;
 use super::wait::{wait, wait_for};
 use crate::base::ids::DeviceId;
 use crate::base::quantile::median;
@@ -57,11 +58,12 @@ impl DeviceLimits {
         let stream = device.new_stream()?;
         device.check_room(2 * 4 * COPY_WORDS as u64)?;
         let host_reads = HostReads::measure(&device, repeats)?;
+        let module = Module::load_image(&device, "a kernel without work", Ptx::from_src(NOTHING_PTX))?;
+        let nothing = module.function("nothing")?;
         let measure = || {
-            let nothing = device.context.load_module(Ptx::from_src(NOTHING_PTX))?.load_function("nothing")?;
             let copy_us = copy_us(&device, &stream, repeats)?;
             let (launch_and_wait_us, launch_us) = launches_us(&stream, &nothing)?;
-            let host_copies = HOST_COPY_BYTES.into_iter().map(|bytes| host_copy(&stream, bytes, repeats));
+            let host_copies = HOST_COPY_BYTES.into_iter().map(|bytes| host_copy(&device, &stream, bytes, repeats));
             Ok(Self {
                 device: device.info.name.clone(),
                 copy_rate: 2.0 * 4.0 * COPY_WORDS as f64 / copy_us * 1e6,
@@ -116,16 +118,22 @@ fn launches_us(stream: &Arc<CudaStream>, nothing: &CudaFunction) -> Result<(f64,
     Ok((median(waited_us), began.elapsed().as_secs_f64() * 1e6 / LAUNCHES as f64))
 }
 
-fn host_copy(stream: &Arc<CudaStream>, bytes: usize, repeats: usize) -> Result<(usize, f64), DriverError> {
-    // SAFETY: all bytes are written before they are copied.
-    let mut source = unsafe { stream.context().alloc_pinned::<u8>(bytes) }?;
-    source.as_mut_slice()?.fill(1);
+fn host_copy(
+    device: &Device,
+    stream: &Arc<CudaStream>,
+    bytes: usize,
+    repeats: usize,
+) -> Result<(usize, f64), DriverError> {
+    let mut pinned = Pinned::<u8>::for_input(device, bytes)?;
+    // SAFETY: no kernel writes them, and nobody writes them while they are copied.
+    let source = unsafe { pinned.as_mut_slice() };
+    source.fill(1);
     let mut d_target: CudaSlice<u8> = stream.alloc_zeros(bytes)?;
     wait(stream)?;
     let mut times_us = Vec::with_capacity(repeats);
     for run in 0..=repeats {
         let began = Instant::now();
-        stream.memcpy_htod(&source, &mut d_target)?;
+        stream.memcpy_htod(&*source, &mut d_target)?;
         wait(stream)?;
         if run > 0 {
             times_us.push(began.elapsed().as_secs_f64() * 1e6);

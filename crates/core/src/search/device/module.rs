@@ -38,9 +38,14 @@ impl Module {
         // The driver's own variable lets tests use the PTX on any GPU.
         let is_native = device.info.capability == (9, 0) && std::env::var_os("CUDA_FORCE_PTX_JIT").is_none();
         let image = if is_native { Ptx::from_binary(images.cubin_sm_90.to_vec()) } else { Ptx::from_src(images.ptx) };
+        Self::load_image(device, images.what, image)
+    }
+
+    /// Loads an image. Fails if the driver refuses it.
+    pub(super) fn load_image(device: &Device, what: &'static str, image: Ptx) -> Result<Self, GpuError> {
         let module = device.context.load_module(image);
-        let module = module.map_err(|e| GpuError::of(format!("loading {}", images.what), &e))?;
-        Ok(Self { context: Arc::clone(&device.context), module, what: images.what })
+        let module = module.map_err(|e| GpuError::of(format!("loading {what}"), &e))?;
+        Ok(Self { context: Arc::clone(&device.context), module, what })
     }
 
     /// A kernel by its name.

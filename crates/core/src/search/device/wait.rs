@@ -2,7 +2,7 @@
 //!
 //! A kernel that never ends would otherwise block its caller without end. All waits share one limit. A GPU that exceeds it counts as
 //! hung until the process ends. Waits for its unfinished work then fail at once. Memory that its kernels may still access is
-//! never freed, and its modules are never unloaded, because both calls wait in the driver.
+//! not freed before they end, and its modules are never unloaded, because both calls wait in the driver.
 
 use std::ffi::OsStr;
 use std::sync::OnceLock;

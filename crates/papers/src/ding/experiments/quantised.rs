@@ -67,7 +67,6 @@ fn compare(context: &Context<'_>, input: &Input, findings: &mut Findings) -> Res
     findings.add("or: saved by quantised scores", "%", 100.0 * (1.0 - quantised_ms / scored_ms));
     findings.compare("or: bits of a frequency", "bits", 4.5, bits(&plain));
     findings.compare("or: bits of a quantised score", "bits", 8.0, bits(&quantised));
-    findings.section("");
     Ok(())
 }
 

@@ -44,7 +44,6 @@ fn count_on(input: &Input, findings: &mut Findings) -> Result<()> {
             findings.add(format!("{way}, blocks of {block_len}: decoded, of all"), "%", share);
         }
     }
-    findings.section("");
     Ok(())
 }
 

@@ -12,8 +12,7 @@ use tandem_core::search::ExecError;
 /// Maximum number of owners of a query: `RANGE_THREADS` in kernels/huang/huang.cuh.
 pub(crate) const MAX_OWNERS: u32 = 512;
 
-/// Checks the number of threads of a thread block. Returns [`ExecError::BadThreads`] if a thread block cannot have
-/// `threads` threads.
+/// Checks the number of owners of a query. Returns [`ExecError::BadThreads`] if a query cannot have `threads` of them.
 pub(crate) fn check_owners(threads: u32) -> Result<(), ExecError> {
     let is_good = (32..=MAX_OWNERS).contains(&threads) && threads.is_multiple_of(32);
     if is_good { Ok(()) } else { Err(ExecError::BadThreads { threads, most: MAX_OWNERS }) }

@@ -21,11 +21,11 @@ use tandem_core::search::{Answers, ExecError, Hit, TopK};
 const KEY_BYTES: usize = 44 * 1024;
 const WARP: u32 = 32;
 const VECTOR_BYTES: usize = 16;
-/// Threads of a block among which those of a query are spread. Threads of a warp take different paths, so fewer of them
-/// wait less for each other, but more warps share the issue slots.
+/// Threads of a block among which those of a query are spread. Threads of a warp take different paths and wait for each
+/// other; the fewer share a warp, the less they wait, but the more warps share the issue slots.
 const SPREAD_THREADS: u32 = 512;
-/// The same for strategies that keep their cursors in order, whose paths differ most: `BLOCK_THREADS` in
-/// kernels/huang/huang.cuh.
+/// The same for strategies that keep their cursors in order, whose paths differ most. A block has at most
+/// `BLOCK_THREADS` of kernels/huang/huang.cuh.
 const SPREAD_THREADS_OF_ORDERS: u32 = 1024;
 
 #[derive(Clone, Copy, Debug)]
@@ -133,6 +133,8 @@ impl RangesGpu {
 
         let (device, stream) = (&self.device.clone(), &Arc::clone(&self.stream));
         let events = [device.new_event().map_err(copying)?, device.new_event().map_err(copying)?];
+        // A copy from pageable memory would wait for earlier work without a limit.
+        wait(stream).map_err(copying)?;
         events[0].record(stream).map_err(copying)?;
         stream.memcpy_htod(&batch.bytes, &mut self.d_batch.slice_mut(..batch.bytes.len())).map_err(copying)?;
         let running = |e| GpuError::of(format!("kernel `{}`, {} queries", Kernels::name(strategy), queries.len()), &e);

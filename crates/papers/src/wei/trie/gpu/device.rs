@@ -229,8 +229,10 @@ impl Array {
             return Ok(());
         }
         let start = first * size_of::<T>();
-        let copied = stream.memcpy_dtoh(&self.bytes.slice(start..start + bytes.len()), bytes);
-        copied.and_then(|()| wait(stream)).map_err(|e| GpuError::of("copying to the host", &e))
+        // A copy to pageable memory would wait for earlier work without a limit.
+        let copied =
+            wait(stream).and_then(|()| stream.memcpy_dtoh(&self.bytes.slice(start..start + bytes.len()), bytes));
+        copied.map_err(|e| GpuError::of("copying to the host", &e))
     }
 }
 
