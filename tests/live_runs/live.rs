@@ -326,7 +326,8 @@ fn memory_does_not_grow_with_the_run_and_a_long_log_is_a_sample_of_whole_batches
     let count = if cfg!(debug_assertions) { 5_000_000 } else { 30_000_000 };
     let long = run_long(count);
     let after = peak_kb();
-    assert!(after * 100 <= before * 101, "{before} kB after 1,000,000 queries, {after} kB after {count}");
+    // A byte per query would be 4 MB. Pages of the program that are first read later are some hundred kB.
+    assert!(after <= before + 1000, "{before} kB after 1,000,000 queries, {after} kB after {count}");
     assert_eq!((long.unreleased, long.unfinished), (0, 0));
     assert!((500..=1000).contains(&long.log.rows.len()), "{}", long.log.rows.len());
     assert_eq!(long.log.rows[1].batch, (count / 1000).next_power_of_two() as u32);
