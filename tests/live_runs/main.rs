@@ -5,6 +5,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 mod cooperation;
+mod heap;
 #[cfg(target_os = "linux")]
 mod interrupts;
 mod live;
