@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use tandem::base::ids::JobId;
 use tandem::base::time::Nanos;
 use tandem::cost::{BatchLoad, MachineModel};
-use tandem::lab::{Judge, Objective, Tally};
+use tandem::lab::{Bound, Judge, Objective, Tally};
 use tandem::live::{self, Ending, LanePool, LiveRun};
 use tandem::query::{ArrivalProcess, unit_arrivals};
 use tandem::sched::{LogRow, PolicyFactory, PolicyKind, RunLog, Sink};
@@ -194,14 +194,14 @@ impl<'c> Case<'c> {
     /// The judge counts late queries, and a percentile is in time exactly if few enough are late.
     fn objective(&self, log: &RunLog) -> Result<(), Broken> {
         let (deadline, all) = (Nanos(self.scenario.deadline), self.scenario.arrivals.len());
-        let objective = match self.scenario.objective {
-            100.0 => Objective::NoMiss,
-            percent => Objective::Percentile { share: percent / 100.0, within: None },
+        let bound = match self.scenario.objective {
+            100.0 => Bound::NoMiss,
+            percent => Bound::Percentile { share: percent / 100.0, within: None },
         };
-        let mut judge = Judge::new(objective.within(deadline), all);
+        let mut judge = Judge::new(Objective::from(bound).within(deadline), all, 1.0);
         log.rows.iter().for_each(|row| judge.record(row));
         log.shed.iter().for_each(|shed| judge.shed(shed));
-        let verdict = judge.verdict(1.0);
+        let verdict = judge.verdict();
         let late = log.rows.iter().filter(|row| row.finished > row.deadline).count() + log.shed.len();
         law!(
             verdict.late == late && verdict.missed == late,

@@ -213,7 +213,7 @@ impl Run {
     /// The verdict; every query without an answer is late.
     #[must_use]
     pub fn verdict(&self, criterion: &Criterion) -> Verdict {
-        let mut judge = Judge::new(*criterion, self.planned);
+        let mut judge = Judge::new(*criterion, self.planned, self.rate_qps);
         let first = self.records.first().map_or(0, |record| record.job);
         for record in &self.records {
             let (job, query) = (JobId(record.job - first), QueryId(record.query));
@@ -240,7 +240,7 @@ impl Run {
             };
             if record.outcome == Outcome::Answered { judge.record(&row) } else { judge.shed(&row.dropped()) }
         }
-        judge.verdict(self.rate_qps)
+        judge.verdict()
     }
 
     /// Its statistics in the form of live runs; `None` if nothing was answered.

@@ -47,7 +47,9 @@ impl DeadlineArgument {
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct ObjectiveArguments {
     /// Condition that a sustained rate meets: `p99` (99 % of queries are answered within the deadline), `p99=20` (within
-    /// 20 ms), other percentiles likewise, `miss-share=0.001` (at most this share is late), `no-miss` [default: p99]
+    /// 20 ms), other percentiles likewise, `miss-share=0.001` (at most this share is late), `no-miss`, `tail` (p99.9 is within
+    /// the larger of ten deadlines and twice its value at a tenth of the rate), or several, as `p99=50,p99.9=500`
+    /// [default: p99,tail]
     #[arg(long, value_name = "WHAT")]
     objective: Option<String>,
 }

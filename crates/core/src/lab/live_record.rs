@@ -19,22 +19,22 @@ pub(super) struct LiveRecord {
 }
 
 impl LiveRecord {
-    /// A record of a run of `planned` queries. With `gives_up` the run may end once it has failed and its backlog
+    /// A record of a run of `planned` queries at a rate. With `gives_up` the run may end once it has failed and its backlog
     /// grows.
     pub(super) fn new(
         criterion: Criterion,
-        planned: usize,
+        (planned, rate_qps): (usize, f64),
         (machine, priorities): (&Machine, Option<&Priorities>),
         gives_up: bool,
     ) -> Self {
-        let judge = Judge::with_priorities(criterion, planned, priorities);
+        let judge = Judge::new(criterion, planned, rate_qps).with_priorities(priorities);
         let (tally, levels, limit) = (Tally::counting(machine), PriorityTally::new(priorities), judge.limit());
         Self { judge, tally, levels, limit, gives_up }
     }
 
     /// The verdict of the run, its summary if a query finished, and those of the priorities.
-    pub(super) fn into_results(self, rate_qps: f64) -> (Option<Summary>, Verdict, Vec<(String, Summary)>) {
-        (self.tally.summary(), self.judge.verdict(rate_qps), self.levels.summaries())
+    pub(super) fn into_results(self) -> (Option<Summary>, Verdict, Vec<(String, Summary)>) {
+        (self.tally.summary(), self.judge.verdict(), self.levels.summaries())
     }
 }
 
@@ -67,7 +67,7 @@ impl Record for LiveRecord {
     }
 
     fn unanswered(&mut self, job: &Job, age: Nanos) {
-        self.judge.unanswered(job.priority, age);
+        self.judge.unanswered(job.priority, job.arrival, age);
         let has_missed = job.arrival + age > job.deadline;
         self.tally.unanswered(age, has_missed);
         self.levels.unanswered(job.priority, age, has_missed);

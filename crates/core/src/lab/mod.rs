@@ -66,7 +66,7 @@ pub use machine::simulated::{NamedMachine, SimulatedMachine, about_queries, extr
 pub use machine::system_load::SystemLoad;
 pub use machine::{POWER_BATCHES, gpu_watts, idle_watts, measure_machine};
 pub use node::{GpuSource, LiveReport, LiveRunSpec, Node};
-pub use objective::{Criterion, Objective, Verdict};
+pub use objective::{Bound, Criterion, Objective, Unsteady, Verdict};
 pub use progress::{Progress, Silent, in_pieces};
 pub use summary::{PriorityTally, Summary, Tally};
 pub use workload::{asked, kept_workload, named_workload, named_workload_in, settle_gpu_times, workload_of_index};

@@ -10,8 +10,8 @@ use super::machine::simulated::profiled_machine;
 use super::machine::{SystemLoad, SystemLoadProbe};
 use super::simulated_node::SimulatedNode;
 use super::{
-    Calibration, Criterion, Estimates, GpuChoice, LabError, Objective, Processors, QueryLengths, Summary, Verdict,
-    sim_queries,
+    Bound, Calibration, Criterion, Estimates, GpuChoice, LabError, Objective, Processors, QueryLengths, Summary,
+    Verdict, sim_queries,
 };
 use crate::base::ids::{DeviceId, QueryId};
 use crate::base::machine::{Class, Idle, LaneFault, Machine, PerClass};
@@ -101,7 +101,7 @@ impl<'a> LiveRunSpec<'a> {
     /// A run that is measured but not judged: its queries have no deadline.
     #[must_use]
     pub(super) fn unjudged(rate_qps: f64, arrivals: &'a Arrivals) -> Self {
-        let criterion = Objective::NoMiss.within(Nanos::MAX);
+        let criterion = Objective::from(Bound::NoMiss).within(Nanos::MAX);
         Self { gives_up: false, ..Self::new(rate_qps, arrivals, criterion) }
     }
 }
@@ -336,13 +336,14 @@ impl Node {
             None => job,
         });
         let policy = policy.build(self.lane_pool.model())?;
-        let mut record = LiveRecord::new(criterion, arrivals.len(), (self.lane_pool.machine(), priorities), gives_up);
+        let mut record =
+            LiveRecord::new(criterion, (arrivals.len(), rate_qps), (self.lane_pool.machine(), priorities), gives_up);
         let load = SystemLoadProbe::start();
         let energy = self.start_energy();
         let run = LiveRun { policy, jobs, abandon_after, keep, record: &mut record };
         let outcome = live::run(&mut self.lane_pool, run)?;
         let (load, gpu_energy_j) = (load.cores(), energy.joules());
-        let (summary, verdict, priorities) = record.into_results(rate_qps);
+        let (summary, verdict, priorities) = record.into_results();
         let summary = summary.map(|summary| Summary { gpu_energy_j, ..summary });
         Ok(LiveReport { outcome, summary, priorities, verdict, load })
     }

@@ -4,20 +4,19 @@
 //! queries of the run is then that of the worst priority, divided by the share of its queries: the objective allows it
 //! exactly if it allows the late queries of each priority.
 
-use crate::base::stats::{drift_of_means, significant};
+use super::stationary::Parts;
+use crate::base::histogram::Histogram;
+use crate::base::stats::{Drift, significant};
 use crate::base::time::Nanos;
-use crate::lab::{Criterion, Objective, Verdict};
+use crate::lab::objective::MOST_BOUNDS;
+use crate::lab::{Criterion, Unsteady, Verdict};
 use crate::query::Priorities;
 use crate::sched::{LogRow, ShedJob, Sink};
 
-/// Number of stretches in the second half of a run; growth shows in their mean delays.
-const STRETCHES: usize = 10;
-/// Significance level for a positive slope of the delays.
-const SIGNIFICANCE: f64 = 0.01;
-/// Extrapolation horizon in limits; slower growth is ignored.
-pub(super) const LIMITS_AHEAD: f64 = 100.0;
+/// By bound of the objective.
+type ByBound<T> = [T; MOST_BOUNDS];
 
-/// Counts late queries, and keeps mean delays per stretch. A dropped query is late and has missed its deadline.
+/// Counts late queries and delays, and tells whether they grow. A dropped query is late and has missed its deadline.
 #[derive(Clone, Debug)]
 pub struct Judge {
     criterion: Criterion,
@@ -26,72 +25,93 @@ pub struct Judge {
     ended: usize,
     /// Number of queries without an answer when the run ended.
     unanswered: usize,
-    /// Number of late queries among all that were sent.
-    late: usize,
+    /// Numbers of late queries among all that were sent.
+    late: ByBound<usize>,
+    /// Delays after which a query is late.
+    limits: ByBound<Nanos>,
     missed: usize,
-    /// By stretch, the sum of delays in nanoseconds and their number.
-    stretches: [(f64, u32); STRETCHES],
     /// The priorities of the queries; empty if all are alike.
     levels: Vec<Level>,
-    /// Index of the first query in the second half.
-    half: usize,
-    stretch_a_query: f64,
+    delays: Histogram,
+    parts: Parts,
+    utilisation: Option<f64>,
+    must_settle: bool,
 }
 
 /// The queries of one priority.
 #[derive(Clone, Copy, Debug)]
 struct Level {
-    /// Delays after which a query is late, and after which it has missed its deadline.
-    limit: Nanos,
+    limits: ByBound<Nanos>,
+    /// Delay after which a query has missed its deadline.
     allowance: Nanos,
     share: f64,
-    late: usize,
+    late: ByBound<usize>,
 }
 
 impl Judge {
-    /// A judge of a run with `planned` queries.
+    /// A judge of a run with `planned` queries that arrive at a rate.
     #[must_use]
-    pub fn new(criterion: Criterion, planned: usize) -> Self {
-        let half = planned / 2;
-        let stretch_a_query = STRETCHES as f64 / (planned - half).max(1) as f64;
-        let stretches = [(0.0, 0); STRETCHES];
-        let (levels, ended, unanswered, late, missed) = (Vec::new(), 0, 0, 0, 0);
-        Self { criterion, planned, ended, unanswered, late, missed, stretches, levels, half, stretch_a_query }
+    pub fn new(criterion: Criterion, planned: usize, rate_qps: f64) -> Self {
+        Self {
+            criterion,
+            planned,
+            ended: 0,
+            unanswered: 0,
+            late: [0; MOST_BOUNDS],
+            limits: limits(&criterion, criterion.deadline),
+            missed: 0,
+            levels: Vec::new(),
+            delays: Histogram::default(),
+            parts: Parts::new(planned as f64 / rate_qps, None),
+            utilisation: None,
+            must_settle: false,
+        }
     }
 
-    /// A judge that applies the criterion to the queries of each priority, with its own deadline.
+    /// This judge, which applies the criterion to the queries of each priority, with its own deadline.
     #[must_use]
-    pub fn with_priorities(criterion: Criterion, planned: usize, priorities: Option<&Priorities>) -> Self {
-        let mut judge = Self::new(criterion, planned);
-        let Some(priorities) = priorities else { return judge };
-        let own = match criterion.objective {
-            Objective::Percentile { within, .. } => within,
-            _ => None,
-        };
-        judge.levels = priorities
-            .levels()
-            .iter()
-            .map(|level| Level {
-                limit: own.unwrap_or(level.allowance),
-                allowance: level.allowance,
-                share: level.share.unwrap_or(1.0),
-                late: 0,
-            })
-            .collect();
-        judge.criterion.limit = judge.limit();
-        judge
+    pub fn with_priorities(mut self, priorities: Option<&Priorities>) -> Self {
+        let Some(priorities) = priorities else { return self };
+        let levels = priorities.levels().iter().map(|level| Level {
+            limits: limits(&self.criterion, level.allowance),
+            allowance: level.allowance,
+            share: level.share.unwrap_or(1.0),
+            late: [0; MOST_BOUNDS],
+        });
+        self.levels = levels.collect();
+        self.criterion.limit = self.limit();
+        self
     }
 
-    /// The delay after which every query is late, whatever its priority.
+    /// This judge, for arrivals at a rate that repeat after `pass` seconds: it compares pass by pass.
+    #[must_use]
+    pub(super) fn with_passes(self, rate_qps: f64, pass: Option<f64>) -> Self {
+        Self { parts: Parts::new(self.planned as f64 / rate_qps, pass), ..self }
+    }
+
+    /// This judge, with the work offered over the work that all lanes can do. From 1 on no run holds.
+    #[must_use]
+    pub fn with_utilisation(self, utilisation: f64) -> Self {
+        Self { utilisation: Some(utilisation), ..self }
+    }
+
+    /// This judge, which calls a run stationary only if [busy periods](super::stationary) have ended in it.
+    #[must_use]
+    pub(super) fn that_must_settle(self, must_settle: bool) -> Self {
+        Self { must_settle, ..self }
+    }
+
+    /// The delay after which every query is late under the first bound, whatever its priority.
     pub(in crate::lab) fn limit(&self) -> Nanos {
-        self.levels.iter().map(|level| level.limit).max().unwrap_or(self.criterion.limit)
+        self.levels.iter().map(|level| level.limits[0]).max().unwrap_or(self.limits[0])
     }
 
     /// Counts a query by its delay.
     #[inline(always)]
     fn count(&mut self, priority: u8, delay: Nanos) {
+        self.delays.push(delay);
         if self.levels.is_empty() {
-            self.late += usize::from(delay > self.criterion.limit);
+            (0..MOST_BOUNDS).for_each(|i| self.late[i] += usize::from(delay > self.limits[i]));
             self.missed += usize::from(delay > self.criterion.deadline);
             return;
         }
@@ -102,74 +122,105 @@ impl Judge {
     fn count_of_level(&mut self, priority: u8, delay: Nanos) {
         let Some(level) = self.levels.get_mut(usize::from(priority)) else { return };
         self.missed += usize::from(delay > level.allowance);
-        if delay > level.limit {
-            level.late += 1;
-            self.late = self.late.max(significant(level.late as f64 / level.share, 12) as usize);
+        for (i, late) in self.late.iter_mut().enumerate() {
+            if delay > level.limits[i] {
+                level.late[i] += 1;
+                *late = (*late).max(significant(level.late[i] as f64 / level.share, 12) as usize);
+            }
         }
     }
 
     /// Adds a query without an answer when the run ended. It is late if its age exceeds the limit.
-    pub fn unanswered(&mut self, priority: u8, age: Nanos) {
+    pub fn unanswered(&mut self, priority: u8, arrival: Nanos, age: Nanos) {
         self.unanswered += 1;
         self.count(priority, age);
+        self.parts.add(arrival, arrival + age, false);
+    }
+
+    /// The first bound that has too many late queries, including `overdue` unanswered ones for the first bound.
+    fn broken(&self, overdue: usize) -> Option<usize> {
+        let late = |i: usize| self.late[i] + if i == 0 { overdue } else { 0 };
+        let bounds = self.criterion.objective.bounds().enumerate();
+        let mut broken = bounds
+            .filter(|&(i, bound)| self.criterion.is_tested(i, self.planned) && late(i) > bound.allowed(self.planned));
+        broken.next().map(|(i, _)| i)
     }
 
     /// Whether too many queries are late, including `overdue` unanswered ones.
     #[must_use]
     pub fn is_lost(&self, overdue: usize) -> bool {
-        self.late + overdue > self.criterion.allowed(self.planned)
+        self.broken(overdue).is_some()
     }
 
-    /// The verdict on the run; its arrivals had the rate `rate_qps`.
+    /// The drifts of the age of the oldest unanswered query and of the mean delay, in nanoseconds; `None` if some part of
+    /// the run had no queries.
     #[must_use]
-    pub fn verdict(&self, rate_qps: f64) -> Verdict {
+    pub fn drifts(&self) -> Option<[Drift; 2]> {
+        self.parts.drifts()
+    }
+
+    /// The verdict on the run.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        let place = self.broken(0).unwrap_or(0);
+        let bound = self.criterion.bounds().nth(place);
+        let (bound, limit) = bound.unwrap_or((crate::lab::Bound::NoMiss, self.criterion.deadline));
+        let percentile = |share| self.delays.nearest_rank(share).unwrap_or_default();
         Verdict {
             planned: self.planned,
             sent: self.ended + self.unanswered,
             is_cut_short: self.ended < self.planned,
-            late: self.late,
-            allowed: self.criterion.allowed(self.planned),
+            late: self.late[place],
+            allowed: bound.allowed(self.planned),
+            bound: (bound, limit),
             missed: self.missed,
-            grows: self.grows(rate_qps),
+            p99: percentile(0.99),
+            p999: percentile(0.999),
+            longest: percentile(1.0),
+            utilisation: self.utilisation,
+            unsteady: self.unsteady(),
         }
     }
 
-    /// Numbers of late and of timely queries so far.
+    fn unsteady(&self) -> Option<Unsteady> {
+        if self.utilisation.is_some_and(|utilisation| utilisation >= 1.0) {
+            return Some(Unsteady::Overloaded);
+        }
+        let not_settled = || (self.must_settle && !self.parts.is_settled()).then_some(Unsteady::NotSettled);
+        self.parts.grows().or_else(not_settled)
+    }
+
+    /// Numbers of late queries by the first bound, and of timely ones so far.
     pub(super) fn late_and_not(&self) -> (usize, usize) {
-        (self.late, self.ended.saturating_sub(self.late))
+        (self.late[0], self.ended.saturating_sub(self.late[0]))
     }
+}
 
-    fn grows(&self, rate_qps: f64) -> bool {
-        if self.stretches.iter().any(|&(_, count)| count == 0) {
-            return false;
-        }
-        let means: Vec<f64> = self.stretches.iter().map(|&(sum, count)| sum / f64::from(count)).collect();
-        let Some(drift) = drift_of_means(&means) else { return false };
-        let seen_s = (STRETCHES - 1) as f64 / self.stretch_a_query / rate_qps;
-        let limit = self.criterion.limit;
-        drift.reaches(limit.0 as f64, LIMITS_AHEAD * limit.as_secs() / seen_s, SIGNIFICANCE)
-    }
+/// The delays after which a query with this deadline is late, by bound.
+fn limits(criterion: &Criterion, deadline: Nanos) -> ByBound<Nanos> {
+    let mut limits = [Nanos::MAX; MOST_BOUNDS];
+    criterion
+        .objective
+        .bounds()
+        .zip(&mut limits)
+        .for_each(|(bound, limit)| *limit = criterion.limit_of(bound, deadline));
+    limits
 }
 
 impl Sink for Judge {
     // Inlining lets the compiler skip unused fields of the row.
     #[inline(always)]
     fn record(&mut self, row: &LogRow) {
-        let delay = row.delay();
         self.ended += 1;
-        self.count(row.priority, delay);
-        if let Some(after) = row.job.index().checked_sub(self.half) {
-            let stretch = ((after as f64 * self.stretch_a_query) as usize).min(STRETCHES - 1);
-            let (sum, count) = &mut self.stretches[stretch];
-            *sum += delay.0 as f64;
-            *count += 1;
-        }
+        self.count(row.priority, row.delay());
+        self.parts.record(row);
     }
 
     fn shed(&mut self, job: &ShedJob) {
         self.ended += 1;
         if self.levels.is_empty() {
-            self.late += 1;
+            let bounds = self.criterion.objective.bounds().count();
+            self.late[..bounds].iter_mut().for_each(|late| *late += 1);
             self.missed += 1;
         } else {
             self.count_of_level(job.priority, Nanos::MAX);
@@ -226,7 +277,7 @@ mod tests {
     use super::*;
     use crate::base::ids::{JobId, ProcessorId, QueryId};
     use crate::base::machine::{Class, PerClass};
-    use crate::lab::Objective;
+    use crate::lab::{Bound, Objective};
 
     fn row(job: u32, arrival: u64, delay: u64) -> LogRow {
         LogRow {
@@ -250,10 +301,10 @@ mod tests {
     }
 
     fn judged(delays: impl IntoIterator<Item = u64>, planned: usize) -> Verdict {
-        let criterion = Objective::Percentile { share: 0.9, within: Some(Nanos(500)) }.within(Nanos(1000));
-        let mut judge = Judge::new(criterion, planned);
+        let criterion = Objective::from(Bound::Percentile { share: 0.9, within: Some(Nanos(500)) }).within(Nanos(1000));
+        let mut judge = Judge::new(criterion, planned, 1e8);
         (0..).zip(delays).for_each(|(job, delay)| judge.record(&row(job, u64::from(job) * 10, delay)));
-        judge.verdict(1e8)
+        judge.verdict()
     }
 
     #[test]
@@ -269,8 +320,8 @@ mod tests {
     fn the_objective_holds_for_each_priority_or_not_at_all() {
         let priorities = Priorities::from_text("a=1us:0.8,b=100us:0.2").unwrap();
         let verdict = |late: [u32; 2]| {
-            let criterion = Objective::Percentile { share: 0.9, within: None }.within(Nanos(100_000));
-            let mut judge = Judge::with_priorities(criterion, 100, Some(&priorities));
+            let criterion = Objective::from(Bound::Percentile { share: 0.9, within: None }).within(Nanos(100_000));
+            let mut judge = Judge::new(criterion, 100, 1e8).with_priorities(Some(&priorities));
             for job in 0..100 {
                 // Every fifth query is of the second priority, so that the mean delay does not change.
                 let (priority, number) = if job % 5 == 0 { (1, job / 5) } else { (0, job - job / 5 - 1) };
@@ -278,7 +329,7 @@ mod tests {
                 let delay = if number < late[priority] { limit + 1 } else { limit };
                 judge.record(&LogRow { priority: priority as u8, ..row(job, 0, delay) });
             }
-            judge.verdict(1e8)
+            judge.verdict()
         };
         // Of the 80 important queries 8 may be late, of the 20 others 2.
         for (late, holds) in [([8, 2], true), ([9, 0], false), ([0, 3], false), ([0, 0], true)] {
@@ -291,12 +342,12 @@ mod tests {
 
     #[test]
     fn a_run_that_was_cut_short_is_undecided_unless_it_is_lost_already() {
-        let criterion = Objective::Percentile { share: 0.9, within: Some(Nanos(500)) }.within(Nanos(1000));
+        let criterion = Objective::from(Bound::Percentile { share: 0.9, within: Some(Nanos(500)) }).within(Nanos(1000));
         let cut_short = |late: u32, ages: &[u64]| {
-            let mut judge = Judge::new(criterion, 100);
+            let mut judge = Judge::new(criterion, 100, 1e8);
             (0..40).for_each(|job| judge.record(&row(job, u64::from(job) * 10, if job < late { 600 } else { 100 })));
-            ages.iter().for_each(|&age| judge.unanswered(0, Nanos(age)));
-            judge.verdict(1e8)
+            ages.iter().for_each(|&age| judge.unanswered(0, Nanos(400), Nanos(age)));
+            judge.verdict()
         };
         // Unanswered queries count with their age; queries that were never sent do not count.
         let verdict = cut_short(9, &[100, 501]);
@@ -311,16 +362,39 @@ mod tests {
     }
 
     #[test]
-    fn a_backlog_that_would_reach_the_limit_does_not_hold_though_nobody_is_late_yet() {
-        // Delays rise from 0 to 200 ns of a limit of 500 ns within 10 us; the horizon is 50 us.
+    fn a_backlog_that_grows_does_not_hold_though_nobody_is_late_yet() {
+        // Delays rise from 0 to 200 ns of a limit of 500 ns within 10 us.
         let verdict = judged((0..1000).map(|i| i / 5), 1000);
-        assert!(verdict.late == 0 && verdict.grows && !verdict.holds(), "{verdict:?}");
-        assert_eq!(verdict.words(), "missed: still growing");
-        // At a hundredth of the slope, the limit is beyond the horizon.
-        let slowly = judged((0..1000).map(|i| 100 + i / 500), 1000);
-        assert!(slowly.holds(), "{slowly:?}");
+        assert!(verdict.late == 0 && !verdict.holds(), "{verdict:?}");
+        assert_eq!((verdict.unsteady, verdict.words().as_str()), (Some(Unsteady::MeanGrows), "missed: delays grow"));
         let level = judged((0..1000).map(|i| 100 + i % 7), 1000);
         assert!(level.holds(), "{level:?}");
+        assert_eq!((level.p99, level.p999, level.longest), (Nanos(106), Nanos(106), Nanos(106)));
+    }
+
+    #[test]
+    fn a_few_queries_that_starve_do_not_hold_though_the_mean_hides_them() {
+        // One query of 200 is answered at the end only, and the last one is young. The mean delay of the others falls.
+        let starving = |i: u64| if i % 200 == 150 { (1000 - i) * 10 } else { 300 - i / 10 };
+        let verdict = judged((0..1000).map(starving), 1000);
+        assert_eq!((verdict.late, verdict.unsteady), (4, Some(Unsteady::AgeGrows)), "{verdict:?}");
+    }
+
+    #[test]
+    fn no_run_holds_at_a_load_of_one_and_several_bounds_must_all_hold() {
+        let objective = Objective::from_text("p90=0.0005,p99=0.0006").unwrap();
+        let judged = |late: u64, load: f64| {
+            let mut judge = Judge::new(objective.within(Nanos(1000)), 1000, 1e8).with_utilisation(load);
+            (0..1000).for_each(|job| {
+                judge.record(&row(job, u64::from(job) * 10, if u64::from(job) % 97 < late { 700 } else { 100 }))
+            });
+            judge.verdict()
+        };
+        assert!(judged(0, 0.99).holds());
+        assert_eq!(judged(0, 1.0).unsteady, Some(Unsteady::Overloaded));
+        // 11 of 1000 are late; the first bound allows 100, and the second one 10.
+        let verdict = judged(1, 0.5);
+        assert_eq!((verdict.late, verdict.allowed, verdict.holds()), (11, 10, false), "{verdict:?}");
     }
 
     #[test]

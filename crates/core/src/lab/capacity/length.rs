@@ -16,10 +16,11 @@
 //! ([`TimeScale`]) are typical. Runs [cover](Covering) it unless that takes too many queries. Reports then state the
 //! covered share in place of an interval.
 
-use super::judge::LIMITS_AHEAD;
 use crate::lab::Criterion;
 use crate::query::TimeScale;
 
+/// Least length of a run in limits.
+pub(super) const LIMITS_AHEAD: f64 = 100.0;
 /// Number of late queries that a run must allow.
 const LATE_QUERIES: f64 = 100.0;
 /// Least number of queries in a run for no miss.

@@ -23,6 +23,7 @@ mod played;
 mod probe;
 mod sampled;
 mod search;
+mod stationary;
 
 pub use closed_forms::{ClosedForm, Coverage};
 pub use judge::Judge;
@@ -35,8 +36,8 @@ pub(in crate::lab) use sampled::resampled;
 use rayon::prelude::*;
 
 use self::confirm::LongRuns;
-use self::judge::LIMITS_AHEAD;
 use self::length::Covering;
+use self::length::LIMITS_AHEAD;
 use self::search::{RateGrid, SearchContext, SeedSearch};
 use super::{Criterion, LabError, Objective};
 use crate::base::quantile::nearest_rank;

@@ -67,7 +67,8 @@ pub(super) fn probe(
     if live::interrupted() {
         return Err(SimError::Interrupted);
     }
-    let judge = Judge::with_priorities(criterion, arrivals.len(), arrivals.priorities().map(AsRef::as_ref));
+    let judge =
+        Judge::new(criterion, arrivals.len(), rate_qps).with_priorities(arrivals.priorities().map(AsRef::as_ref));
     let limit = judge.limit();
     let overdue = Rc::new(RefCell::new(Overdue::new(rate_qps, limit)));
     let arriving = Rc::clone(&overdue);
@@ -75,12 +76,12 @@ pub(super) fn probe(
     let run = run.noticing(move |at| arriving.borrow_mut().arrive(at));
     let sink = ProbeSink { judge, limit, allowed, overdue, late: 0, is_lost: false };
     let ProbeSink { judge, late, is_lost, .. } = simulate_into(run, sink, |sink| sink.is_lost)?;
-    let verdict = judge.verdict(rate_qps);
+    let verdict = judge.verdict();
     Ok(Probe {
         queries: arrivals.len(),
         late: if is_lost { late } else { verdict.late },
         is_lost,
-        grows: !is_lost && verdict.grows,
+        grows: !is_lost && verdict.unsteady.is_some(),
         holds: !is_lost && verdict.holds(),
     })
 }

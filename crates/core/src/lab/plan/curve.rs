@@ -155,12 +155,7 @@ impl<'a> Group<'a> {
     /// of the group times the factor and the [scale](Self::scale).
     pub(super) fn within(&self, question: &Question, factor: f64) -> (Experiment, Objective) {
         let stretched = |time: Nanos| time.scaled(1.0 / (self.scale * factor));
-        let objective = match question.objective {
-            Objective::Percentile { share, within: Some(within) } => {
-                Objective::Percentile { share, within: Some(stretched(within)) }
-            }
-            objective => objective,
-        };
+        let objective = question.objective.with_times(stretched);
         (Experiment { deadline: stretched(question.deadline), ..self.experiment.clone() }, objective)
     }
 

@@ -84,9 +84,9 @@ fn serves(question: &Question, group: &Group<'_>, policy: &BuiltIn, groups: usiz
     // Shorter runs do not distinguish a load of 1 from one below it.
     let count = RunLength::default().confirmed(&criterion, rate_qps).div_ceil(experiment.arrivals.len());
     let holds = |arrivals: &Arrivals| {
-        let judge = Judge::new(criterion, count);
+        let judge = Judge::new(criterion, count, rate_qps);
         let judge = experiment.play(policy, rate_qps, &arrivals.first(count), judge, |judge| judge.is_lost(0))?;
-        Ok(!judge.is_lost(0) && judge.verdict(rate_qps).holds())
+        Ok(!judge.is_lost(0) && judge.verdict().holds())
     };
     let held = experiment.arrivals.par_iter().map(holds).collect::<Result<Vec<bool>, LabError>>()?;
     Ok(2 * held.iter().filter(|&&held| held).count() > held.len())

@@ -232,9 +232,9 @@ impl Sweep {
         let mut summaries = Vec::new();
         let (mut held, mut missed) = (0, 0);
         for arrivals in &experiment.arrivals {
-            let sinks = (Tally::new(&Machine::default(), count), Judge::new(criterion, count));
+            let sinks = (Tally::new(&Machine::default(), count), Judge::new(criterion, count, rate_qps));
             let (tally, judge) = experiment.play(policy, rate_qps, arrivals, sinks, |_| false)?;
-            held += usize::from(judge.verdict(rate_qps).holds());
+            held += usize::from(judge.verdict().holds());
             let summary = tally.summary();
             // A dropped query counts as late. If no query was answered, all count.
             missed += summary.as_ref().map_or(count, |summary| summary.missed + summary.shed);
