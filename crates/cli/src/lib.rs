@@ -12,6 +12,7 @@ mod output;
 mod bench;
 mod capacity;
 mod defaults;
+mod demo;
 mod driven;
 mod failure;
 mod format;
@@ -52,13 +53,14 @@ use tandem_core::files::commit;
 
 /// A scheduling lab for search nodes with CPUs and GPUs: which query rate does a machine sustain within a deadline?
 #[derive(Debug, Parser)]
-#[command(name = "tandem", arg_required_else_help = true, after_help = EXAMPLES)]
+#[command(name = "tandem", after_help = EXAMPLES)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
 
 const EXAMPLES: &str = "Examples:
+  tandem demo                                      all of it in a minute
   tandem simulate                                  policies on recorded costs
   tandem index build articles.jsonl -o my-index    an index of your text
   tandem capacity my-index --queries log.tsv       the rate that it sustains
@@ -69,6 +71,7 @@ const EXAMPLES: &str = "Examples:
 // a line here.
 commands! {
     "Answer a question" {
+        Demo: demo;
         Simulate: simulate;
         Capacity: capacity;
         Validate: validate;
@@ -129,6 +132,10 @@ fn command() -> clap::Command {
 pub fn run() -> ExitCode {
     interrupts::survive_file_limit();
     let arguments: Vec<_> = std::env::args_os().collect();
+    if arguments.len() < 2 {
+        errln!("{}", demo::welcome());
+        return ExitCode::from(2);
+    }
     #[cfg(feature = "http")]
     let arguments = target::expanded(arguments);
     let matches = command().try_get_matches_from(arguments).unwrap_or_else(|e| settings::explained(e).exit());

@@ -15,14 +15,17 @@ use super::priorities::{PriorityRow, priority_table, write_priorities};
 use super::row::row;
 use super::summary::{Source, Summary, SummaryRow, write_summaries};
 use super::table::{Table, fitted};
+use tandem_core::base::machine::Class;
 use tandem_core::base::stats::Interval;
 #[cfg(feature = "plots")]
 use tandem_core::base::stats::mean_interval;
+use tandem_core::cost::BatchLoad;
 use tandem_core::files::{Digits, Provenance, Record, write_csv};
 use tandem_core::lab::{Capacity, Comparison, LabError, Played, PolicyForecast, PolicyResults, Progress};
 #[cfg(feature = "plots")]
 use tandem_core::sched::PolicyFactory;
-use tandem_core::sim::Arrivals;
+use tandem_core::sched::PolicyKind;
+use tandem_core::sim::{Arrivals, Experiment};
 
 #[cfg(feature = "plots")]
 const CONFIDENCE: f64 = 0.95;
@@ -122,6 +125,7 @@ pub fn tables(comparison: &Comparison, results: &PolicyResults, all: bool) -> St
         comparison.warnings(results).iter().map(|warning| format!("warning: {warning}\n\n")).collect();
     if !results.capacities.is_empty() {
         text.push_str(&capacity_table(&results.capacities, comparison.experiment.priorities().is_some(), all));
+        text.extend(batch_line(comparison));
     }
     text.extend(results.notes.iter().map(|note| format!("{note}\n")));
     if !summaries.is_empty() {
@@ -256,6 +260,25 @@ fn capacity_table(capacities: &[Capacity], has_priorities: bool, all: bool) -> S
         text.push_str(&lengths(capacities));
     }
     text
+}
+
+/// Why policies with batches sustain more: the time of a batch and that of a query alone.
+fn batch_line(comparison: &Comparison) -> Option<String> {
+    let batching = |name: &&str| PolicyKind::from_name(name).is_some_and(PolicyKind::batches);
+    let names: Vec<&str> = comparison.policies.iter().map(|policy| policy.name()).filter(batching).collect();
+    let Experiment { model, queries, .. } = &comparison.experiment;
+    let cost = model.batches[Class::GPU].as_ref().filter(|_| !names.is_empty() && !queries.is_empty())?;
+    let of_gpu = || queries.iter().map(|query| query.service[Class::GPU]);
+    let size = cost.most_queries;
+    let batch = of_gpu().cycle().take(size as usize).fold(BatchLoad::default(), BatchLoad::with);
+    let alone_us = of_gpu().map(|cost| cost.alone.as_us()).sum::<f64>() / queries.len() as f64;
+    Some(format!(
+        "batches ({}): one of {} queries takes the GPU {} us, and a query alone takes {} us\n",
+        names.join(", "),
+        number::grouped(f64::from(size)),
+        number::text(cost.time(&batch).total().as_us(), 3),
+        number::text(alone_us, 3),
+    ))
 }
 
 /// The meaning of the columns, and notes on some rows.
