@@ -63,6 +63,12 @@ pub fn grouped(value: f64) -> String {
     digits.chars().enumerate().flat_map(group).collect()
 }
 
+/// A rate with the digits that are known, given its relative uncertainty.
+#[must_use]
+pub fn rate(qps: f64, half_width: f64) -> String {
+    grouped(significant(qps, if half_width >= 0.1 { 2 } else { 3 }))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

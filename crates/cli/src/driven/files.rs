@@ -49,6 +49,11 @@ pub(crate) fn write(
     is_validation: bool,
 ) -> ResultWriter {
     let mut kept = ResultWriter::new();
+    let mut provenance = provenance.clone();
+    if !is_validation && found.best().is_none() {
+        provenance = provenance.with("answer", words::no_answer(found));
+    }
+    let provenance = &provenance;
     let path = out.join("live_runs.csv");
     kept.rows("live_runs", &path, write_live_runs(&path, provenance, criterion, &found.driven));
     if !found.service.is_empty() {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use tandem_core::base::machine::Class;
 use tandem_core::lab::{Answer, Criterion, Disagreement, Driven, Forecast, GpuSource, LiveCapacity, Node, Side};
-use tandem_report::number::{counted, grouped, significant, text};
+use tandem_report::number::{counted, rate, significant, text};
 use tandem_report::table::Table;
 
 /// Other processes that take more cores than this cause a warning.
@@ -23,11 +23,6 @@ pub(crate) fn machine(node: &Node) -> String {
 
 pub(crate) fn workers(node: &Node) -> String {
     counted(node.machine().count(Class::CPU), "CPU worker", "CPU workers")
-}
-
-/// A rate with its significant digits, given its relative uncertainty.
-fn rate(qps: f64, half_width: f64) -> String {
-    grouped(significant(qps, if half_width >= 0.1 { 2 } else { 3 }))
 }
 
 /// The half-width of an interval, in whole per cent and never 0.

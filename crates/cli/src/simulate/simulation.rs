@@ -15,6 +15,7 @@ use tandem_core::lab::{
 use tandem_core::query::ArrivalProcess;
 use tandem_core::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 use tandem_core::sim::{Arrivals, Experiment};
+use tandem_report::number::counted;
 
 /// A simulation, ready to run.
 pub(super) struct Simulation<'a> {
@@ -111,6 +112,14 @@ impl<'a> Simulation<'a> {
         simulated((cpus, gpus, self.arguments.streams), self.machine_profile.as_ref(), self.replayed.is_some())
     }
 
+    /// `16 CPU workers, 1 GPU (lanes 4 batches deep)`, and the cluster if there is one.
+    fn machine_in_words(&self) -> String {
+        let Experiment { model, cluster, .. } = &self.comparison.experiment;
+        let cpus = counted(model.machine.count(Class::CPU), "CPU worker", "CPU workers");
+        let cluster = cluster.iter().map(|cluster| format!("; {}", cluster_in_words(&cluster.shape())));
+        format!("{cpus}, {}{}", gpus_in_words(&model.machine), cluster.collect::<String>())
+    }
+
     /// The lines at the head of every file.
     pub(super) fn provenance(&self) -> Provenance {
         let arguments = self.arguments;
@@ -120,12 +129,15 @@ impl<'a> Simulation<'a> {
             .with("mode", arguments.mode)
             .with("estimates", self.estimates.0.name())
             .with("arrivals", arguments.arrivals.named(&self.process))
-            .with("objective", self.comparison.objective.within(self.comparison.experiment.deadline));
+            .with("objective", self.comparison.objective.within(self.comparison.experiment.deadline))
+            .with("simulated", self.machine_in_words());
         let priorities = self.comparison.experiment.priorities().cloned();
         let provenance = priorities.into_iter().fold(provenance, |all, list| all.with("priorities", list));
         let assumed = arguments.settings.assumed_speed_up();
         let provenance = assumed.into_iter().fold(provenance, |all, list| all.with("speed_up", list));
         let provenance = self.machine().provenance(provenance);
+        let other = mismatches(self.machine_profile.iter().map(|file| (file, &self.workload)));
+        let provenance = other.into_iter().fold(provenance, |all, warning| all.with("warning", warning));
         let gpu = self.replayed.as_ref().map(|source| format!("replay of {source}"));
         gpu.into_iter().fold(provenance, |all, gpu| all.with("gpu", gpu))
     }

@@ -3,6 +3,7 @@
 use super::capacity::{Capacity, LiveRun, errors_in_words, kept_in_words};
 use super::html::{number, percent, rounded};
 use super::story::{Story, strong};
+use crate::number;
 use crate::text::escaped;
 
 /// The summary of some capacities, at least one, in descending order.
@@ -14,7 +15,7 @@ pub(crate) fn of_capacities(all: &[Capacity]) -> Story {
     let answer = answer(best, shown) + &prediction(best) + &against_the_least(best, shown);
     let certainty = [
         how_narrow(best, shown),
-        best.live.iter().map(live_run).collect(),
+        best.live.iter().map(|run| live_run(best, run)).collect(),
         share_of_bound(best).into_iter().collect(),
         errors_in_words(all).into_iter().collect(),
         runs_in_words(best).into_iter().collect(),
@@ -43,7 +44,7 @@ fn under(best: &Capacity, shown: &[Capacity]) -> String {
 fn answer(best: &Capacity, shown: &[Capacity]) -> String {
     let how = if best.is_measured() { "driven live" } else { "by simulation" };
     let under = under(best, shown);
-    let rate = |qps: f64| strong(&rounded(qps, 4));
+    let rate = |qps: f64| strong(&best.rate(qps));
     if best.qps == 0.0 {
         return String::from("Unknown: no tested rate met the objective.");
     }
@@ -69,9 +70,10 @@ fn prediction(best: &Capacity) -> String {
     predicted.map_or_else(String::new, |predicted| {
         let error = percent(best.error().unwrap_or(0.0), true);
         let interval = best.predicted.map_or_else(String::new, |(low, high)| {
-            format!(", with a 90 % interval of {} to {}", rounded(low, 3), rounded(high, 3))
+            let end = |qps: f64| number::rate(qps, high / predicted - 1.0);
+            format!(", with a 90 % interval of {} to {}", end(low), end(high))
         });
-        format!(" The simulator predicted {} ({error}){interval}.", rounded(predicted, 4))
+        format!(" The simulator predicted {} ({error}){interval}.", best.predicted_rate().unwrap_or_default())
     })
 }
 
@@ -89,15 +91,15 @@ fn how_narrow(best: &Capacity, shown: &[Capacity]) -> Vec<String> {
             "The {} % interval of this rate is {} to {}: it has the two sides, how the machine's speed varied, and how many \
              queries were driven.",
             number(100.0 * confidence),
-            rounded(low, 3),
-            rounded(high, 3)
+            best.rate(low),
+            best.rate(high)
         ),
         (Some(confidence), Some((low, high)), _) => format!(
             "The {} % interval of this rate over {} seeds is {} to {}.",
             number(100.0 * confidence),
             number(best.seeds.unwrap_or(0.0)),
-            rounded(low, 4),
-            rounded(high, 4)
+            best.rate(low),
+            best.rate(high)
         ),
         _ if best.qps == 0.0 => {
             let lowest = shown.iter().filter_map(|c| c.failing_qps).reduce(f64::min);
@@ -116,13 +118,13 @@ fn how_narrow(best: &Capacity, shown: &[Capacity]) -> Vec<String> {
     vec![sentence]
 }
 
-fn live_run(run: &LiveRun) -> String {
+fn live_run(best: &Capacity, run: &LiveRun) -> String {
     let outcome = if run.held { "met" } else { "missed" };
     let late = match (run.late, run.queries) {
         (Some(late), Some(queries)) => format!(": {} of {} queries were late", number(late), number(queries)),
         _ => String::new(),
     };
-    format!("A live run at {} queries per second {outcome} the objective{late}.", rounded(run.qps, 4))
+    format!("A live run at {} queries per second {outcome} the objective{late}.", best.rate(run.qps))
 }
 
 fn share_of_bound(best: &Capacity) -> Option<String> {
@@ -155,7 +157,7 @@ fn flips(best: &Capacity) -> Option<String> {
 }
 
 fn in_short(best: &Capacity) -> String {
-    let rate = |qps: f64| format!("{} q/s", rounded(qps, 4));
+    let rate = |qps: f64| format!("{} q/s", best.rate(qps));
     if best.qps == 0.0 {
         return String::from("unknown: no rate met the objective");
     }

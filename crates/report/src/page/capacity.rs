@@ -1,7 +1,8 @@
 //! Capacities from simulations and from live runs.
 
 use super::folder::{Folder, Kind};
-use super::html::{self, Cell, HtmlTable, folded, number, percent};
+use super::html::{self, Cell, HtmlTable, folded, number, percent, rounded};
+use crate::number;
 use crate::plot::bars::{Bar, Bars};
 use crate::plot::canvas::Medium;
 use crate::plot::look_of;
@@ -64,6 +65,22 @@ impl Capacity {
     /// Relative error: (predicted - measured) / measured.
     pub(crate) fn error(&self) -> Option<f64> {
         self.predicted_qps.filter(|_| self.qps > 0.0).map(|predicted| (predicted - self.qps) / self.qps)
+    }
+
+    /// A rate with the digits that are known of this capacity, as on the terminal.
+    pub(crate) fn rate(&self, qps: f64) -> String {
+        let half = self.interval.filter(|_| self.confidence.is_some()).map(|(low, high)| 0.5 * (high - low));
+        match half {
+            _ if self.is_measured() => number::rate(qps, half.map_or(0.0, |half| half / self.qps)),
+            Some(half) => number::known(qps, half).parse().map_or_else(|_| rounded(qps, 4), number),
+            None => rounded(qps, 4),
+        }
+    }
+
+    /// The predicted rate, likewise.
+    pub(crate) fn predicted_rate(&self) -> Option<String> {
+        let qps = self.predicted_qps?;
+        Some(number::rate(qps, self.predicted.map_or(0.0, |(_, high)| high / qps - 1.0)))
     }
 
     pub(crate) fn is_measured(&self) -> bool {
@@ -171,13 +188,18 @@ pub(crate) fn by_file(folder: &Folder) -> Vec<(&Sheet, Vec<Capacity>)> {
     simulated.chain(validated).filter(|(_, all)| !all.is_empty()).collect()
 }
 
-/// All capacities of a folder under the objective of its first file, the highest first.
+/// All capacities of a folder under the objective of its first file: the measured ones first, each from the highest on.
 pub(crate) fn capacities(folder: &Folder) -> Vec<Capacity> {
     let mut all: Vec<Capacity> = by_file(folder).into_iter().flat_map(|(_, all)| all).collect();
     let asked = by_file(folder).first().and_then(|(_, all)| all.first()).map(|first| first.objective.clone());
     all.retain(|capacity| Some(&capacity.objective) == asked.as_ref());
-    all.sort_by(|a, b| b.qps.total_cmp(&a.qps));
+    all.sort_by(|a, b| b.is_measured().cmp(&a.is_measured()).then(b.qps.total_cmp(&a.qps)));
     all
+}
+
+/// The file of a capacity.
+pub(crate) fn file_of<'a>(folder: &'a Folder, of: &Capacity) -> Option<&'a Sheet> {
+    by_file(folder).into_iter().find(|(_, all)| all.contains(of)).map(|(sheet, _)| sheet)
 }
 
 pub(crate) fn section(id: &str, folder: &Folder, capacities: &[Capacity]) -> String {
@@ -194,7 +216,7 @@ pub(crate) fn section(id: &str, folder: &Folder, capacities: &[Capacity]) -> Str
             name: capacity.policy.clone(),
             look,
             value: capacity.qps,
-            text: number(capacity.qps),
+            text: capacity.rate(capacity.qps),
             interval: capacity.interval,
             bound: capacity.bound_qps.filter(|_| shared_bound.is_none()),
             is_hollow: false,
@@ -203,7 +225,7 @@ pub(crate) fn section(id: &str, folder: &Folder, capacities: &[Capacity]) -> Str
             name: String::from("predicted"),
             look,
             value,
-            text: number(value),
+            text: capacity.predicted_rate().unwrap_or_default(),
             is_hollow: true,
             ..Bar::default()
         };
@@ -216,16 +238,13 @@ pub(crate) fn section(id: &str, folder: &Folder, capacities: &[Capacity]) -> Str
     let deadline = capacities.iter().find_map(|c| c.deadline_ms);
     let kept = kept_in_words(&capacities[0].objective, deadline);
     let best = &capacities[0];
-    let least = &capacities[capacities.len() - 1];
     let chart = Bars {
         title: format!("Highest rate at which {kept}"),
         description: format!(
-            "{} policies, from {} with {} queries per second to {} with {}.",
+            "{} policies; {} with {} queries per second.",
             capacities.len(),
-            least.policy,
-            number(least.qps),
             best.policy,
-            number(best.qps)
+            best.rate(best.qps)
         ),
         x_label: String::from("queries/s"),
         rows: rows.collect(),
@@ -291,9 +310,10 @@ fn tables(folder: &Folder, capacities: &[Capacity]) -> String {
     let mut table = HtmlTable::new("Capacity by policy", columns);
     let cell = |value: Option<f64>| Cell::of(&value.map_or_else(String::new, |value| value.to_string()));
     for c in capacities {
-        let mut cells = vec![Cell::text(&c.policy), Cell::text(&c.source), cell(Some(c.qps)), cell(c.failing_qps)];
+        let rate = |qps: Option<f64>| cell(qps).shown_as(qps.map(|qps| c.rate(qps)));
+        let mut cells = vec![Cell::text(&c.policy), Cell::text(&c.source), rate(Some(c.qps)), rate(c.failing_qps)];
         if is_validated {
-            cells.extend([cell(c.predicted_qps), Cell::share(c.error(), true)]);
+            cells.extend([cell(c.predicted_qps).shown_as(c.predicted_rate()), Cell::share(c.error(), true)]);
         }
         if has_bound {
             cells.push(Cell::share(c.bound_qps.filter(|&bound| bound > 0.0).map(|bound| c.qps / bound), false));

@@ -15,6 +15,8 @@ use tandem_core::sched::RunLog;
 pub enum Kind {
     /// A parameter sweep, with one row per point.
     Sweep,
+    /// Plans, the best one first.
+    Plan,
     /// Runs, with one row per policy, rate and seed.
     Summary,
     /// Capacities by policy.
@@ -32,8 +34,9 @@ pub enum Kind {
 }
 
 /// The columns of each kind of file. The first kind that fits is taken.
-const COLUMNS: [(Kind, &[&str]); 7] = [
+const COLUMNS: [(Kind, &[&str]); 8] = [
     (Kind::Sweep, &["point", "policy", "capacity_qps", "held"]),
+    (Kind::Plan, &["machine", "policy", "machines", "typical_qps", "served_share", "price_per_month"]),
     (Kind::Summary, &["policy", "rate_qps", "mean_ms", "p99_ms"]),
     (Kind::Validation, &["policy", "rate_qps", "predicted_mean_ms", "measured_mean_ms"]),
     (Kind::ValidationCapacity, &["policy", "predicted_qps", "measured_qps"]),

@@ -59,6 +59,11 @@ impl Cell {
         Self { raw: text.to_owned(), shown: escaped(text), is_number: false }
     }
 
+    /// The cell with another text, if there is one.
+    pub(crate) fn shown_as(self, text: Option<String>) -> Self {
+        Self { shown: text.map_or(self.shown, |text| escaped(&text)), ..self }
+    }
+
     pub(crate) fn share(share: Option<f64>, is_signed: bool) -> Self {
         let Some(share) = share else { return Self::of("") };
         Self { raw: number::text(share, 9), shown: percent(share, is_signed), is_number: true }

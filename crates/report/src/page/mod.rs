@@ -81,6 +81,7 @@ impl<'a> Article<'a> {
         let sections = [
             capacity::section(&id, folder, &capacities),
             sweep::section(&id, folder),
+            plans(&id, folder),
             validation::section(&id, folder),
             delays::section(&id, folder, deadline_ms),
             timelines(&id, folder),
@@ -150,6 +151,12 @@ fn timelines(id: &str, folder: &Folder) -> String {
     };
     let figures: String = folder.logs.iter().take(MOST_TIMELINES).enumerate().map(timeline).collect();
     html::section(id, "runs", "Course of runs", &figures)
+}
+
+fn plans(id: &str, folder: &Folder) -> String {
+    let tables =
+        folder.of(Kind::Plan).map(|sheet| HtmlTable::of_sheet("The best plan of each machine type", sheet).html());
+    html::section(id, "plan", "Plan", &tables.collect::<String>())
 }
 
 fn others(id: &str, folder: &Folder) -> String {

@@ -1,14 +1,15 @@
 //! The summary of a folder: question, answer and certainty.
 
 use super::answer::of_capacities;
-use super::capacity::Capacity;
+use super::answers::fact;
+use super::capacity::{Capacity, file_of, kept_in_words};
 use super::costs::service_times;
 use super::delays::{Runs, curves};
 use super::folder::{Folder, Kind};
 use super::html::{number, percent, rounded};
 use super::sweep;
-use crate::number::counted;
-use crate::sheet::Sheet;
+use crate::number::{counted, significant};
+use crate::sheet::{Sheet, SheetRow};
 use crate::text::escaped;
 
 /// The texts at the top of a page.
@@ -24,19 +25,26 @@ pub(crate) struct Story {
 }
 
 pub(crate) fn story(folder: &Folder, capacities: &[Capacity]) -> Story {
+    let source = source(folder, capacities);
+    let note = |key: &str| source.map_or_else(|| folder.note(key), |sheet| fact(sheet, key));
     let mut story = if capacities.is_empty() {
-        of_sweep(folder).or_else(|| of_delays(folder)).or_else(|| of_costs(folder)).unwrap_or_else(|| plain(folder))
+        let answered = of_sweep(folder).or_else(|| of_plan(folder)).or_else(|| of_no_answer(folder));
+        answered.or_else(|| of_delays(folder)).or_else(|| of_costs(folder)).unwrap_or_else(|| plain(folder))
     } else {
         of_capacities(capacities)
     };
-    if let Some(gpu) = folder.note("gpu").filter(|gpu| gpu.contains("replay")) {
+    if let Some(answer) = note("answer") {
+        story.answer = strong(answer);
+        story.facts.clear();
+    }
+    if let Some(gpu) = note("gpu").filter(|gpu| gpu.contains("replay")) {
         story.certainty.push(format!("No GPU was used. Its lane replays recorded times ({gpu})."));
     }
     story.certainty.splice(0..0, unread(folder));
     story.certainty.extend(warnings(folder));
     story.certainty.extend(unanswered(folder));
     story.certainty.extend(lateness(folder));
-    if let Some(estimates) = folder.note("estimates") {
+    if let Some(estimates) = note("estimates") {
         story.certainty.push(match estimates {
             "oracle" => {
                 String::from("Policies knew the true costs, which no real scheduler does. This is the best case.")
@@ -46,7 +54,7 @@ pub(crate) fn story(folder: &Folder, capacities: &[Capacity]) -> Story {
         });
     }
     for (key, name) in FACTS {
-        if let Some(value) = folder.note(key)
+        if let Some(value) = note(key)
             && story.facts.iter().all(|(known, _)| known != name)
         {
             // Of a path the last part, without what says how it is packed.
@@ -71,10 +79,54 @@ const FACTS: [(&str, &str); 9] = [
     ("gpu", "GPU"),
 ];
 
+/// The file of the answer, from which all facts come; `None` if the answer is not in one table.
+fn source<'a>(folder: &'a Folder, capacities: &[Capacity]) -> Option<&'a Sheet> {
+    let first = |kind| folder.of(kind).next();
+    let by_kind = || [Kind::Sweep, Kind::Plan, Kind::Validation].into_iter().find_map(first);
+    capacities.first().and_then(|best| file_of(folder, best)).or_else(by_kind)
+}
+
 /// The story of a sweep.
 fn of_sweep(folder: &Folder) -> Option<Story> {
     let (question, answer) = sweep::answer(folder)?;
-    Some(Story { question, answer: escaped(&answer), ..Story::default() })
+    Some(Story { question, answer: escaped(&answer), certainty: sweep::warnings(folder), facts: sweep::facts(folder) })
+}
+
+/// The story of a plan: its first row is the best.
+fn of_plan(folder: &Folder) -> Option<Story> {
+    let lines: Vec<SheetRow<'_>> = folder.of(Kind::Plan).flat_map(Sheet::lines).collect();
+    let best = lines.first()?;
+    let known = |column: &str, digits| Some(number(significant(best.number(column)?, digits)));
+    let machines = counted(best.number("machines")? as usize, "machine", "machines");
+    let spare = best.number("spare").filter(|&spare| spare > 0.0);
+    let spare = spare.map_or_else(String::new, |spare| format!(", {} of them spare", number(spare)));
+    let p99 = known("p99_ms", 3).map_or_else(String::new, |ms| format!(" The p99 is {ms} ms."));
+    Some(Story {
+        question: format!(
+            "Which machines serve {} queries per second within {} ms at the least cost?",
+            known("typical_qps", 4)?,
+            known("deadline_ms", 4)?
+        ),
+        answer: format!(
+            "{} under {}{spare}: {} per month.{p99}",
+            strong(&format!("{machines} {}", best.text("machine"))),
+            escaped(best.text("policy")),
+            strong(&known("price_per_month", 4)?)
+        ),
+        certainty: vec![format!(
+            "{} % of the draws of demand, query costs and machine speed are served.",
+            number(significant(100.0 * best.number("served_share")?, 3))
+        )],
+        facts: Vec::new(),
+    })
+}
+
+/// The story of live runs without an answer.
+fn of_no_answer(folder: &Folder) -> Option<Story> {
+    let runs = folder.of(Kind::Validation).next()?;
+    let kept = kept_in_words(runs.provenance.get("objective")?, None);
+    let question = format!("What query rate can be sustained so that {kept}?");
+    Some(Story { question, answer: strong("No answer: no capacity was measured."), ..Story::default() })
 }
 
 /// Maximum unreadable lines that are shown. Others are counted.
@@ -92,7 +144,7 @@ fn unread(folder: &Folder) -> Vec<String> {
 fn warnings(folder: &Folder) -> Vec<String> {
     let mut warnings: Vec<String> = Vec::new();
     let lines = folder.sheets.iter().flat_map(|(_, sheet)| sheet.provenance.lines());
-    for (_, warning) in lines.filter(|(key, _)| *key == "warning") {
+    for (_, warning) in lines.filter(|(key, _)| ["warning", "extrapolated"].contains(key)) {
         let warning = format!("Warning: {warning}.");
         if !warnings.contains(&warning) {
             warnings.push(warning);

@@ -2,8 +2,10 @@
 
 use super::folder::{Folder, Kind};
 use super::html::{self, HtmlTable, folded, heading, rounded};
+use crate::number::counted;
 use crate::plot::{LineChart, Point, Series, looks_of};
 use crate::sheet::{Sheet, SheetRow};
+use tandem_core::lab::extrapolated;
 
 /// Numeric parameters in order of preference for the horizontal axis: column, name, and whether the axis is logarithmic.
 const AXES: [(&str, &str, bool); 8] = [
@@ -25,17 +27,65 @@ pub(crate) fn answer(folder: &Folder) -> Option<(String, String)> {
     let varying: Vec<&(&str, &str, bool)> = AXES.iter().filter(|axis| varies(&lines, axis.0)).collect();
     let at =
         |line: &SheetRow<'_>| varying.iter().map(|axis| setting(line, axis.0, axis.1)).collect::<Vec<_>>().join(", ");
+    if let Some(fewest) = fewest(&lines) {
+        return Some(fewest);
+    }
     let question = format!("What is sustained at {} points ({kept})?", lines.len());
     if let Some((qps, line)) = best.max_by(|a, b| a.0.total_cmp(&b.0)) {
         let text =
             format!("At most {} queries per second, under {}: {}.", rounded(qps, 4), line.text("policy"), at(line));
         return Some((question, text));
     }
-    let holds = |line: &&SheetRow<'_>| {
-        line.number("held").zip(line.number("seeds")).is_some_and(|(held, seeds)| 2.0 * held > seeds)
-    };
-    let held = lines.iter().filter(holds).count();
+    let held = lines.iter().filter(|line| holds(line)).count();
     Some((question, format!("{held} of {} points meet the objective in most of their runs.", lines.len())))
+}
+
+/// Whether most runs of a point meet the objective.
+fn holds(line: &SheetRow<'_>) -> bool {
+    line.number("held").zip(line.number("seeds")).is_some_and(|(held, seeds)| 2.0 * held > seeds)
+}
+
+/// The question and answer of a sweep over replicas and policies at one rate.
+fn fewest(lines: &[SheetRow<'_>]) -> Option<(String, String)> {
+    let others = AXES.iter().map(|axis| axis.0).filter(|&axis| axis != "replicas").chain(["mode"]);
+    if !varies(lines, "replicas") || others.into_iter().any(|column| varies(lines, column)) {
+        return None;
+    }
+    let (rate_qps, objective) = (lines[0].number("rate_qps")?, lines[0].text("objective"));
+    let machines = |line: &SheetRow<'_>| Some((line.number("replicas")? * line.number("shards")?) as usize);
+    // A finite run may hold at the stability limit.
+    let is_stable = |line: &SheetRow<'_>| line.number("region_qps").is_some_and(|limit| rate_qps < 0.99999 * limit);
+    let kept = lines.iter().filter(|line| holds(line) && is_stable(line));
+    let answer = match kept.min_by_key(|line| machines(line)) {
+        Some(line) => {
+            format!("{}, under {}.", counted(machines(line)?, "machine", "machines"), line.text("policy"))
+        }
+        None => String::from("None of these numbers of machines."),
+    };
+    let rate = rounded(rate_qps, 6);
+    Some((format!("How many machines meet {objective} at {rate} queries per second?"), answer))
+}
+
+/// What no point varies, as facts.
+pub(crate) fn facts(folder: &Folder) -> Vec<(String, String)> {
+    const NAMES: [(&str, &str); 6] = [
+        ("workload", "Workload"),
+        ("cpus", "CPU workers per machine"),
+        ("gpus", "GPUs per machine"),
+        ("replicas", "Replicas"),
+        ("shards", "Shards"),
+        ("seeds", "Runs per point"),
+    ];
+    let lines: Vec<SheetRow<'_>> = folder.of(Kind::Sweep).flat_map(Sheet::lines).collect();
+    let same = NAMES.into_iter().filter(|(column, _)| !lines.is_empty() && !varies(&lines, column));
+    same.map(|(column, name)| (name.to_owned(), lines[0].text(column).to_owned())).collect()
+}
+
+/// The warning of points with more CPU workers than were measured.
+pub(crate) fn warnings(folder: &Folder) -> Vec<String> {
+    let lines = folder.of(Kind::Sweep).flat_map(Sheet::lines).filter(|line| line.text("extrapolated") == "true");
+    let counts = lines.filter_map(|line| Some((line.number("cpus")? as usize, line.number("measured_cpus")? as usize)));
+    counts.max().map(|(cpus, measured)| format!("Warning: {}.", extrapolated(cpus, measured))).into_iter().collect()
 }
 
 /// The objective of all points, without the deadline if deadlines differ.
@@ -75,17 +125,18 @@ fn chart(lines: &[SheetRow<'_>]) -> Option<LineChart> {
     let others: Vec<&(&str, &str, bool)> =
         mode.iter().chain(&AXES).filter(|(column, ..)| column != along && varies(lines, column)).collect();
     let tells_capacity = first.number("capacity_qps").is_some();
-    let [value, low, high] = if tells_capacity {
-        ["capacity_qps", "low_qps", "high_qps"]
-    } else {
-        ["mean_ms", "mean_low_ms", "mean_high_ms"]
-    };
+    // The percentile of the objective, `p99.9` in the column `p999_ms`, if the sweep has it.
+    let share = first.text("objective").split(" <= ").next().unwrap_or_default();
+    let column = format!("{}_ms", share.replace('.', ""));
+    let has_it = share.starts_with('p') && first.number(&column).is_some();
+    let (share, column) = if has_it { (share, column.as_str()) } else { ("p99", "p99_ms") };
+    let [value, low, high] = if tells_capacity { ["capacity_qps", "low_qps", "high_qps"] } else { [column, "", ""] };
     let mut series: Vec<Series> = Vec::new();
     for line in lines {
         let others = others.iter().map(|(column, name, _)| setting(line, column, name));
         let name = std::iter::once(line.text("policy").to_owned()).chain(others).collect::<Vec<_>>().join(", ");
         let (Some(x), Some(y)) = (line.number(along), line.number(value)) else { continue };
-        let is_hollow = line.number("held").zip(line.number("seeds")).is_some_and(|(held, seeds)| 2.0 * held <= seeds);
+        let is_hollow = !tells_capacity && !holds(line);
         let interval = line.number(low).zip(line.number(high)).map(|(low, high)| (low.max(0.0), high));
         let point = Point { x, y, interval, is_hollow };
         match series.iter_mut().find(|series| series.name == name) {
@@ -98,10 +149,9 @@ fn chart(lines: &[SheetRow<'_>]) -> Option<LineChart> {
         (series.colour, series.marker) = (Some(colour), Some(marker));
     }
     let (what, y_label, note) = if tells_capacity {
-        ("Capacity", "capacity (queries/s)", "Bars: intervals of the median over seeds")
+        (String::from("Capacity"), String::from("capacity (queries/s)"), "Bars: intervals of the median over seeds")
     } else {
-        let note = "Hollow: most runs miss the objective. Bars: 95 % intervals of the mean over seeds";
-        ("Mean delay", "mean delay (ms)", note)
+        (format!("{share} of delays"), format!("{share} delay (ms)"), "Hollow: most runs miss the objective")
     };
     let unit = match heading(along).1 {
         "" => String::new(),
@@ -112,7 +162,7 @@ fn chart(lines: &[SheetRow<'_>]) -> Option<LineChart> {
         title: format!("{what}, by {label}"),
         description: format!("{what} by {label}, {} lines. The table has the same numbers.", series.len()),
         x_label: format!("{label}{unit}"),
-        y_label: y_label.to_owned(),
+        y_label,
         is_x_log: *is_ratio && lines.iter().all(|line| line.number(along).is_some_and(|x| x > 0.0)),
         is_y_log: true,
         series,
