@@ -347,6 +347,71 @@ fn a_sweep_is_drawn_along_what_varies_and_its_points_are_not_shown_twice() {
     assert_eq!(html.matches("<caption>").count(), 2);
 }
 
+/// The page's question, answer, certainty and facts as text.
+fn story(dir: &Path, folder: &str) -> String {
+    let html = page(dir, folder);
+    check_tags(&html);
+    let header = html.split("<header>").nth(1).unwrap().split("</header>").next().unwrap();
+    header.replace("<strong>", "").replace("</strong>", "").replace("&lt;", "<")
+}
+
+#[test]
+fn facts_are_those_of_the_answers_file_and_rates_have_the_digits_of_the_terminal() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("r")).unwrap();
+    std::fs::write(dir.path().join("r/asked.csv"), "# machine: two machines with an H100\nasked,qps\n1,2\n").unwrap();
+    let table = "# machine: a box, 2 cores\n# gpu: none\n\
+                 policy,max_rate_qps,objective,beyond_qps,held_qps,answer_low_qps,answer_high_qps,predicted_half_width\n\
+                 mct,10682.1,p99 <= 100 ms,10682.1,10173.4,9026.21,11320.6,0.189\n";
+    std::fs::write(dir.path().join("r/capacity.csv"), table).unwrap();
+    let told = story(dir.path(), "r");
+    for there in ["a box, 2 cores", "10,000 queries per second", "simulator predicted 11,000"] {
+        assert!(told.contains(there), "{there}: {told}");
+    }
+    assert!(!told.contains("H100") && !told.contains("10,1"), "{told}");
+}
+
+#[test]
+fn a_capacity_without_an_answer_says_so_under_its_question() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("r")).unwrap();
+    std::fs::write(dir.path().join("r/here.workload.csv"), workload()).unwrap();
+    let head = "# objective: p99 <= 100 ms\n# answer: no answer: no rate held, down to 310 q/s\n";
+    let runs = "policy,rate_qps,verdict,predicted_mean_ms,measured_mean_ms\nmct,310,missed,1,900\n";
+    std::fs::write(dir.path().join("r/live_runs.csv"), format!("{head}{runs}")).unwrap();
+    let told = story(dir.path(), "r");
+    assert!(told.contains("What query rate can be sustained so that 99 % of the queries are answered within 100 ms?"));
+    assert!(told.contains("no answer: no rate held, down to 310 q/s"), "{told}");
+}
+
+#[test]
+fn simulated_machines_sweeps_and_plans_have_their_question_answer_and_warnings() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("w.csv"), workload()).unwrap();
+    std::fs::write(dir.path().join("types.csv"), "name,cores,gpus,memory_gb,price_per_hour\nbox,9,0,64,0.4\n").unwrap();
+    let own = "--workload w.csv --gpus 0 --cpus 16 --policy cpu-only --seeds 1:2";
+    tandem(dir.path(), &format!("simulate {own} --replicas 3 --what capacity -o simulated"));
+    let told = story(dir.path(), "simulated");
+    for there in ["<dt>Machine</dt><dd>16 CPU workers", "3 such machines", "EXTRAPOLATED to 16 CPU workers"] {
+        assert!(told.contains(there), "{there}: {told}");
+    }
+    tandem(dir.path(), &format!("sweep {own} --rate 3000 --replicas 1:4 -o swept"));
+    let told = story(dir.path(), "swept");
+    for there in ["How many machines meet p99 <= 50 ms at 3,000 queries per second?", "EXTRAPOLATED to 16 CPU workers"]
+    {
+        assert!(told.contains(there), "{there}: {told}");
+    }
+    let printed = tandem(dir.path(), &format!("sweep {own} --rate 3000 --replicas 1:4 -o swept")).stdout;
+    let printed = String::from_utf8(printed).unwrap();
+    let fewest = printed.split(" q/s: ").nth(1).unwrap().split(',').next().unwrap();
+    assert!(told.contains(&format!("<p class=\"answer\">{fewest} machine")), "{fewest}: {told}");
+    assert!(page(dir.path(), "swept").contains("p99 of delays, by replicas"));
+    tandem(dir.path(), "plan --workload w.csv --rate 3000 --policy cpu-only --catalogue types.csv -o planned");
+    let told = story(dir.path(), "planned");
+    assert!(told.contains("Which machines serve 3,000 queries per second within 50 ms at the least cost?"), "{told}");
+    assert!(told.contains("box under cpu-only: ") && told.contains(" per month"), "{told}");
+}
+
 #[test]
 fn a_rate_at_which_one_seed_missed_or_dropped_is_no_rate_without_a_miss() {
     let dir = tempfile::tempdir().unwrap();
