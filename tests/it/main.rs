@@ -17,6 +17,7 @@ mod inputs;
 mod json;
 #[cfg(unix)]
 mod output;
+mod own_files;
 mod plan;
 mod planned_faults;
 mod policies;

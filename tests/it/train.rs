@@ -38,6 +38,7 @@ fn workload(rows: u32) -> Workload {
                 mode: if i % 2 == 0 { Mode::And } else { Mode::Or },
                 features,
                 index_features: None,
+                predicted_us: None,
                 measured: PerClass::two(
                     time(5.0 + features.postings as f64 / 100.0),
                     time(80.0 + features.blocks as f64 / 20.0),

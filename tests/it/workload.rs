@@ -57,6 +57,7 @@ fn rows() -> impl Strategy<Value = Vec<WorkloadRow>> {
                 mode,
                 features,
                 index_features,
+                predicted_us: None,
                 measured: PerClass::two(cpu, gpu),
                 results,
             }
@@ -100,17 +101,6 @@ proptest! {
     }
 }
 
-#[test]
-fn columns_of_earlier_versions_are_refused_with_the_way_out() {
-    for name in ["gpu_far_us", "far_shares", "gpu_bus_us"] {
-        let message = parse(&format!("# docs: 100\n{HEADER},{name}\n0,or,2,5,10,15,1.5,20,3,100\n")).unwrap_err();
-        let expected = format!(
-            "x.csv:2:77: column `{name}` is of an earlier version: profile the workload again with this version"
-        );
-        assert_eq!(message, expected);
-    }
-}
-
 fn batch_model() -> BatchModel {
     BatchModel {
         overhead_us: 9.25,
@@ -129,30 +119,6 @@ fn batch_model() -> BatchModel {
         samples: 104,
         mean_relative_error: 0.031,
         p95_relative_error: 0.1,
-    }
-}
-
-#[test]
-fn service_times_of_ones_own_need_no_other_columns() {
-    let workload = parse("# from: billing\nquery_id,cpu_us\n7,120.5\n9,80\n").unwrap();
-    assert!(!workload.has_features());
-    let times: Vec<_> = workload.rows.iter().map(|row| (row.query_id.0, row.mode, row.measured[Class::CPU])).collect();
-    let time = |median_us| Some(Measured { median_us, spread_us: 0.0, device_us: None });
-    assert_eq!(times, [(7, Mode::Or, time(120.5)), (9, Mode::Or, time(80.0))]);
-    let workload = parse("gpu_us,mode,query_id,cpu_us\n5,and,1,\n5,and-or,2,3\n").unwrap();
-    assert_eq!(workload.rows[1].mode, Mode::AndOr);
-    assert!(workload.rows[0].measured[Class::CPU].is_none() && workload.rows[0].measured[Class::GPU].is_some());
-    for (text, expected) in [
-        ("query_id,cpu_us\n1,5\n1,6\n", "x.csv:3:1: `query_id` 1 was given in line 2 already"),
-        ("query_id,cpu_us\n1,fast\n", "x.csv:2:3: `cpu_us` is \"fast\", expected microseconds above 0"),
-        ("query_id,cpu_us\n1,4e9\n", "x.csv:2:3: `cpu_us` is \"4e9\", expected microseconds, at most an hour"),
-        ("query_id,cpu_us\n1,\n", "x.csv:2:3: query 1 has no service time"),
-        ("query_id,cpu_us,weight\n1,5,2\n", "x.csv:1:17: unknown column `weight`, expected some of query_id, mode"),
-        ("cpu_us\n5\n", "x.csv:1:1: the header lacks `query_id`"),
-        ("query_id,cpu_us\n", "x.csv: holds no queries"),
-    ] {
-        let message = parse(text).unwrap_err();
-        assert!(message.starts_with(expected), "{message}");
     }
 }
 
@@ -176,7 +142,7 @@ fn batch_costs_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn a_file_with_contention_is_refused_with_the_way_to_a_machine_profile() {
+fn contention_is_refused_in_favour_of_machine_profiles() {
     let message =
         parse(&format!("# docs: 100\n# contention: {{}}\n{HEADER}\n0,and,2,5,10,15,1.5,2.5,3\n")).unwrap_err();
     assert_eq!(
@@ -253,7 +219,10 @@ fn wrong_headers_and_empty_files_are_refused() {
     let twice = parse(&format!("{HEADER},mode\n")).unwrap_err();
     assert!(twice.ends_with(": column `mode` is given twice"), "{twice}");
     let unknown = parse(&format!("{HEADER},colour\n")).unwrap_err();
-    assert!(unknown.starts_with("x.csv:1:77: unknown column `colour`, expected some of query_id, mode"), "{unknown}");
+    assert!(
+        unknown.starts_with("x.csv:1:77: unknown column `colour`, expected some of `query_id`, `mode`"),
+        "{unknown}"
+    );
     assert!(Workload::read(Path::new("no/such/file.csv")).is_err());
 }
 
@@ -265,7 +234,7 @@ fn a_spread_without_its_median_is_refused() {
 }
 
 #[test]
-fn a_workload_of_an_earlier_version_lacks_features_that_came_later() {
+fn workloads_of_earlier_versions_lack_later_features() {
     let text = format!("# docs: 100\n{HEADER},score_bound,lookups\n1,or,2,3,4,7,10,,1,2.5,8\n2,or,1,3,3,3,5,,1,,\n");
     let workload = parse(&text).unwrap();
     let of_index = workload.rows[0].index_features.unwrap();

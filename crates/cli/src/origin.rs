@@ -3,11 +3,18 @@
 use super::Failure;
 use tandem_core::cost::Workload;
 use tandem_core::files::{Provenance, this_machine};
-use tandem_core::lab::Estimates;
+use tandem_core::lab::{Estimates, LabError, named_workload_in};
 use tandem_core::query::Mode;
 
 /// Keys of a workload file that describe its machine.
 const MACHINE: [&str; 3] = ["machine", "cpu", "gpu"];
+
+/// The rows of `mode` of the workload of this name; says what was found in a file of service times.
+pub(super) fn workload_in(name: Option<&str>, mode: Option<Mode>) -> Result<(String, Workload), LabError> {
+    let (name, workload) = named_workload_in(name, mode)?;
+    workload.found().into_iter().for_each(|found| errln!("{name}: {found}; {} queries", workload.rows.len()));
+    Ok((name, workload))
+}
 
 /// Warns if the model of estimates was fitted on another index or machine than the workload's.
 pub(super) fn warn_of_another(estimates: &Estimates, name: &str, workload: &Workload) {

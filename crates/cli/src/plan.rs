@@ -1,15 +1,15 @@
 //! `tandem plan`: the machines that serve a demand at the least cost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::Failure;
 use super::defaults::Bars;
 use super::output::{result, say, say_screen};
 use super::result_writer::ResultWriter;
+use super::{Failure, origin};
 use crate::options::machine::mismatches;
 use crate::options::names::choice;
 use crate::options::question::{DeadlineArgument, ObjectiveArguments};
@@ -21,7 +21,7 @@ use tandem_core::lab::plan::{
     Candidate, Demand, HOURS_PER_MONTH, MachineType, NUM_DRAWS, Plan, Plans, Question, plan, read_catalogue,
     shipped_catalogue,
 };
-use tandem_core::lab::{Estimates, in_pieces, named_workload_in};
+use tandem_core::lab::{Estimates, in_pieces};
 use tandem_core::query::{Mode, Recording, Replay};
 use tandem_core::sched::{PolicyKind, PolicyOptions};
 use tandem_report::number::{counted, text};
@@ -49,7 +49,7 @@ pub(super) struct Arguments {
         help_heading = "Question"
     )]
     rate: Option<String>,
-    /// A recorded day of arrivals (column arrival_us or arrival_s) in place of --rate: its busiest minute counts
+    /// A recorded day of arrivals or of counts per interval in place of --rate: its busiest minute counts
     #[arg(long, value_name = "FILE", help_heading = "Question")]
     day: Option<PathBuf>,
     /// Growth of demand until the plan ends, in percent
@@ -62,13 +62,13 @@ pub(super) struct Arguments {
     /// Machines (groups of shards) that may be lost while the objective still holds
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Question")]
     spare: usize,
-    /// Measured queries: a workload file, a CSV file of service times in microseconds (`query_id,cpu_us`), or the name of a
-    /// shipped workload [default: the shipped Wikipedia slice]
+    /// Measured queries: a workload file, a table of service times with a column such as `cpu_us`, `took` or
+    /// `latency_ms`, or the name of a shipped workload [default: the shipped Wikipedia slice]
     #[arg(long, value_name = "FILE")]
     workload: Option<String>,
-    /// How the terms of a query combine; selects rows of the workload
-    #[arg(long, value_parser = choice::<Mode>(), default_value = Mode::Or.name())]
-    mode: Mode,
+    /// How the terms of a query combine; selects rows of the workload [default: its only mode, else or]
+    #[arg(long, value_parser = choice::<Mode>())]
+    mode: Option<Mode>,
     /// Machine types: a CSV file [default: the catalogue that ships, with example prices]
     #[arg(long, value_name = "FILE")]
     catalogue: Option<PathBuf>,
@@ -129,7 +129,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         None => shipped_catalogue()?,
     };
     let (workload_name, candidates) = candidates(arguments, types)?;
-    let warnings = mismatches(candidates.iter().filter_map(|of| Some((of.profile.as_ref()?, &*of.workload))));
+    let doubts: BTreeSet<String> = candidates.iter().filter_map(|of| of.workload.doubt()).collect();
+    let other_queries = mismatches(candidates.iter().filter_map(|of| Some((of.profile.as_ref()?, &*of.workload))));
+    let warnings: Vec<String> = doubts.into_iter().chain(other_queries).collect();
+    result("warnings", &warnings);
     let bars = Bars::quiet();
     let plans = in_pieces(&bars, "machine types", candidates.len(), |done| plan(&question, &candidates, done))?;
     let Some(best) = plans.ranking.first() else {
@@ -155,7 +158,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         text(plans.typical_qps, 4)
     ));
     answer.push_str(&reasons(&question, &plans));
-    answer.push_str(&format!("\nService times: {workload_name} ({}).\n", arguments.mode));
+    answer.push_str(&format!("\nService times: {workload_name} ({}).\n", candidates[0].workload.mode()));
     answer.extend(warnings.iter().map(|warning| format!("warning: {warning}\n")));
     let printed = say_screen(&answer, &file.display().to_string());
     let named = say(&format!("\n{}\n", kept.in_words()));
@@ -184,7 +187,9 @@ fn question(arguments: &Arguments) -> Result<Question, Failure> {
 
 fn demand(arguments: &Arguments) -> Result<Demand, Failure> {
     if let Some(path) = &arguments.day {
-        return Ok(Demand::Recorded(Recording::read(path, Replay::Repeat)?.rates_qps(WINDOW_SECONDS)));
+        let recording = Recording::read(path, Replay::Repeat)?;
+        recording.found().into_iter().for_each(|found| errln!("{}: {found}", path.display()));
+        return Ok(Demand::Recorded(recording.rates_qps(WINDOW_SECONDS)));
     }
     let text = arguments.rate.as_deref().unwrap_or_default();
     let fault = |expected: &str| Failure::input(format!("--rate: {text:?}, expected {expected}"));
@@ -203,7 +208,7 @@ fn demand(arguments: &Arguments) -> Result<Demand, Failure> {
 
 /// Each type with the workload that represents it, and the name of the question's workload.
 fn candidates(arguments: &Arguments, types: Vec<MachineType>) -> Result<(String, Vec<Candidate>), Failure> {
-    let (name, workload) = named_workload_in(arguments.workload.as_deref(), arguments.mode)?;
+    let (name, workload) = origin::workload_in(arguments.workload.as_deref(), arguments.mode)?;
     let workload = Arc::new(workload);
     let mut read: BTreeMap<String, Arc<Workload>> = BTreeMap::new();
     let mut of = |machine: MachineType| {
@@ -213,7 +218,7 @@ fn candidates(arguments: &Arguments, types: Vec<MachineType>) -> Result<(String,
             Some(name) => match read.get(name) {
                 Some(known) => Arc::clone(known),
                 None => {
-                    let new = named_workload_in(Some(name), arguments.mode).map_err(|e| type_fault(e.into()))?;
+                    let new = origin::workload_in(Some(name), arguments.mode).map_err(|e| type_fault(e.into()))?;
                     Arc::clone(read.entry(name.clone()).or_insert(Arc::new(new.1)))
                 }
             },

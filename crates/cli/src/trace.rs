@@ -4,15 +4,14 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::Failure;
 use super::output::result;
 use super::settings::SetArguments;
+use super::{Failure, origin};
 use crate::options::arrivals::{ProcessArguments, own_rate};
 use crate::options::lists::parse_rate;
 use crate::options::names::choice;
 use tandem_core::base::ids::QueryId;
 use tandem_core::files::{Provenance, check_writable};
-use tandem_core::lab::named_workload_in;
 use tandem_core::query::{Mode, Trace, TraceSummary};
 
 /// Draw random arrivals of queries, and write them to a trace file.
@@ -24,9 +23,9 @@ pub(super) struct Arguments {
     /// Workload whose queries arrive: a file, or the name of a shipped workload [default: the shipped Wikipedia slice]
     #[arg(long, value_name = "FILE", conflicts_with = "ids")]
     workload: Option<String>,
-    /// How the terms of a query combine; selects rows of the workload
-    #[arg(long, value_parser = choice::<Mode>(), default_value = Mode::Or.name(), conflicts_with = "ids")]
-    mode: Mode,
+    /// How the terms of a query combine; selects rows of the workload [default: its only mode, else or]
+    #[arg(long, value_parser = choice::<Mode>(), conflicts_with = "ids")]
+    mode: Option<Mode>,
     /// Draw from the query ids 0 to M - 1 instead of a workload
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..))]
     ids: Option<u32>,
@@ -114,8 +113,8 @@ fn queries(arguments: &Arguments) -> Result<(String, Vec<QueryId>), Failure> {
     if let Some(count) = arguments.ids {
         return Ok((format!("ids 0 to {}", count - 1), (0..count).map(QueryId).collect()));
     }
-    let (name, workload) = named_workload_in(arguments.workload.as_deref(), arguments.mode)?;
-    Ok((format!("{name}, mode {}", arguments.mode), workload.rows.iter().map(|row| row.query_id).collect()))
+    let (name, workload) = origin::workload_in(arguments.workload.as_deref(), arguments.mode)?;
+    Ok((format!("{name}, mode {}", workload.mode()), workload.rows.iter().map(|row| row.query_id).collect()))
 }
 
 /// Three decimals, or a dash if there are too few arrivals.

@@ -82,6 +82,13 @@ impl Qrels {
         self.queries.contains_key(query)
     }
 
+    /// Leaves out the queries that were not asked, and returns their number.
+    pub fn keep_asked(&mut self, is_asked: impl Fn(&str) -> bool) -> usize {
+        let all = self.queries.len();
+        self.queries.retain(|query, _| is_asked(query));
+        all - self.queries.len()
+    }
+
     /// Judges rankings: each query's label and its documents, best first. Queries without judgements are left out, and
     /// judged queries without a ranking count as 0.
     pub fn judge<'a>(&self, rankings: impl IntoIterator<Item = (&'a str, &'a [String])>) -> Effectiveness {

@@ -7,7 +7,7 @@ use super::names::choice;
 use crate::Failure;
 use crate::settings::Settings;
 use tandem_core::base::ids::QueryId;
-use tandem_core::query::{ArrivalProcess, Mode, Replay};
+use tandem_core::query::{ArrivalProcess, Mode, Recording, Replay};
 use tandem_report::number;
 
 /// The largest accepted number of seeds.
@@ -105,8 +105,8 @@ pub(crate) fn parse_seeds(text: &str) -> Result<Vec<u64>, Failure> {
 /// How queries arrive.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ProcessArguments {
-    /// Arrival process: poisson, bursty, uniform, a shipped trace (smooth-100qps, bursty-100qps), or a CSV file of recorded
-    /// arrivals with a column `arrival_us` (microseconds) or `arrival_s` (seconds)
+    /// Arrival process: poisson, bursty, uniform, a shipped trace (smooth-100qps, bursty-100qps), or a table of recorded
+    /// arrivals with a column such as `arrival_s` or `timestamp`, or of intervals with `time` and `qps` or `count`
     #[arg(long, value_name = "PROCESS|FILE", default_value = "poisson")]
     pub(crate) arrivals: String,
     /// How recorded arrivals are played [default: intensify]
@@ -122,6 +122,11 @@ impl ProcessArguments {
             ArrivalProcess::Bursty(_) => ArrivalProcess::Bursty(burstiness),
             process => process,
         };
+        process
+            .recording()
+            .and_then(Recording::found)
+            .into_iter()
+            .for_each(|found| errln!("{}: {found}", self.arrivals));
         match (self.replay, process.recording()) {
             (Some(replay), None) => Err(Failure::input(format!(
                 "--replay {}: arrivals are {}, expected a file of recorded ones (--arrivals FILE)",
@@ -193,7 +198,7 @@ pub(crate) fn own_rate(process: &ArrivalProcess, asked: Option<&[f64]>) -> Resul
 
 /// Refuses arrivals with a fixed rate if a capacity is searched.
 pub(crate) fn any_rate(process: &ArrivalProcess) -> Result<(), Failure> {
-    match process.recording().map(tandem_core::query::Recording::replay).filter(|replay| replay.has_own_rate()) {
+    match process.recording().map(Recording::replay).filter(|replay| replay.has_own_rate()) {
         Some(replay) => Err(Failure::input(format!(
             "--replay {} plays at the recorded rate only, and a capacity is searched at many: take intensify or compress \
              (or `tandem simulate --what delays`)",

@@ -25,7 +25,7 @@ use tandem_core::base::ids::DocId;
 use tandem_core::base::machine::Class;
 use tandem_core::files::{InputError, check_writable};
 use tandem_core::index::{Bm25, Idf, Index};
-use tandem_core::query::{Mode, Query};
+use tandem_core::query::{Mode, Query, read_log};
 use tandem_core::search::cpu::{Algorithm, CpuExecutor};
 use tandem_report::effectiveness::{Effectiveness, Qrels};
 use tandem_report::number::counted;
@@ -145,8 +145,16 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let rankings = &answers.rankings;
     write(arguments, &index, &index_dir, bm25, rankings)?;
     summarise(arguments, &answers, wall_s);
-    if let Some(qrels) = qrels {
+    if let (Some(mut qrels), Some(log)) = (qrels, &arguments.queries) {
         warn_of_another_collection(arguments, &index, &qrels, rankings);
+        // A query without a term in the index was asked as well, and found nothing.
+        let entries = read_log(log, &arguments.form.options())?.entries;
+        let asked: HashSet<&str> = entries.iter().map(|entry| entry.label.as_str()).collect();
+        let left_out = qrels.keep_asked(|query| asked.contains(query));
+        if left_out > 0 {
+            let queries = counted(left_out, "judged query is", "judged queries are");
+            errln!("{queries} not in {} and left out of the means", log.display());
+        }
         let ids: Vec<_> = rankings.iter().map(|ranking| ranking.external_ids(&index)).collect();
         let found = qrels.judge(rankings.iter().map(|r| r.label.as_str()).zip(ids.iter().map(Vec::as_slice)));
         let Effectiveness { queries, map, ndcg_at_10, reciprocal_rank, recall } = found;

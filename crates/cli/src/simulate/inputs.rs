@@ -12,8 +12,8 @@ use tandem_core::query::ArrivalProcess;
 use tandem_core::sim::Arrivals;
 use tandem_report::number;
 
-/// The largest number of queries over all seeds, limited by memory.
-const MAX_QUERIES: usize = 100_000_000;
+/// The largest number of queries over all seeds, limited by the time of a run; they need no memory.
+const MAX_QUERIES: usize = 1_000_000_000;
 /// The default seeds.
 const SEEDS: &str = "1:10";
 
@@ -84,7 +84,7 @@ pub(super) fn arrivals(
 ) -> Result<(Vec<Arrivals>, Option<f64>), Failure> {
     if let Some(path) = &arguments.arrivals.trace {
         let priorities = arguments.priorities.parsed()?;
-        let (arrivals, rate_qps) = traced(path, workload, priorities, not_in(arguments.mode))?;
+        let (arrivals, rate_qps) = traced(path, workload, priorities, not_in(workload.mode()))?;
         check_assigned(&arrivals)?;
         return Ok((vec![arrivals], Some(rate_qps)));
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use self::simulation::Simulation;
 use super::defaults::Bars;
-use super::output::{is_verbose, say, say_screen};
+use super::output::{is_verbose, result, say, say_screen};
 use super::result_writer::ResultWriter;
 use super::run_logs::{KeptRuns, LogArguments};
 use super::settings::SetArguments;
@@ -45,8 +45,8 @@ pub(super) enum Part {
     after_help = "Examples:\n  tandem simulate\n  tandem simulate --workload mine.csv --gpus 0 --cpus 16 --deadline-ms 200\n  tandem simulate --policy stealing,mct --rate 10000:90000:9 --what delays"
 )]
 pub(super) struct Arguments {
-    /// Measured queries: a workload file, a CSV file of service times in microseconds (`query_id,cpu_us`, and `gpu_us` or
-    /// `mode`), or the name of a shipped workload [default: the shipped Wikipedia slice]
+    /// Measured queries: a workload file, a table of service times with a column such as `cpu_us`, `took` or
+    /// `latency_ms` (docs/guide/files.md), or the name of a shipped workload [default: the shipped Wikipedia slice]
     #[arg(long, value_name = "FILE")]
     workload: Option<String>,
     /// Policies, separated by commas [default: gpu-only, cpu-only, best-of, stealing and combined; if the machine cannot run
@@ -80,12 +80,13 @@ pub(super) struct Arguments {
     /// NVIDIA H200 for the same queries, else predicted by a shipped model. `auto`: measured times if there are any, else no GPU
     #[arg(long, value_parser = choice::<GpuChoice>(), default_value = GpuChoice::Auto.name(), hide_possible_values = true, value_name = "auto|real|replay|none")]
     gpu: GpuChoice,
-    /// How the terms of a query combine; selects rows of the workload
-    #[arg(long, value_parser = choice::<Mode>(), default_value = Mode::Or.name())]
-    mode: Mode,
+    /// How the terms of a query combine; selects rows of the workload [default: its only mode, else or]
+    #[arg(long, value_parser = choice::<Mode>())]
+    mode: Option<Mode>,
     /// Cost estimates that policies see: `model` (boosted trees fitted to the workload; each query is estimated by a model that
-    /// was fitted without it), other kinds of model likewise (`cart`, `lengths`, `m5`, `forest`, `work`), `oracle` (the
-    /// measured times), a model file, or the name of a shipped model. A file of service times always uses `oracle`
+    /// was fitted without it, or a column `predicted_us` if there is one), other kinds of model likewise (`cart`, `lengths`, `m5`,
+    /// `forest`, `work`), `oracle` (the measured times), a model file, or the name of a shipped model. A table of service times
+    /// without predictions always uses `oracle`
     #[arg(long, value_name = "WHAT", default_value = "model")]
     estimates: String,
     #[command(flatten)]
@@ -127,9 +128,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// Writes the results. If a file can't be written, the others still are.
 fn keep(simulation: &Simulation<'_>, results: &mut PolicyResults, gaps: &[Gap]) -> ResultWriter {
     let Simulation { arguments, workload_name, workload, replayed, comparison, .. } = simulation;
-    let caveat = simulation.caveat(results).map(|caveat| ("warning", caveat));
-    let provenance = caveat.into_iter().fold(simulation.provenance(), |all, (key, value)| all.with(key, value));
-    let subtitle = origin::in_words(workload_name, &workload.provenance, arguments.mode, replayed.is_some());
+    let caveats = simulation.caveats(results);
+    result("warnings", [caveats.clone(), simulation.other_queries(), comparison.warnings(results)].concat());
+    let provenance = caveats.iter().fold(simulation.provenance(), |all, caveat| all.with("warning", caveat));
+    let subtitle = origin::in_words(workload_name, &workload.provenance, workload.mode(), replayed.is_some());
     let subtitle = arguments.what.contains(&Part::Plot).then_some(subtitle.as_str());
     let mut kept = ResultWriter::new();
     for (name, files) in write(comparison, results, &arguments.out, &provenance, subtitle) {

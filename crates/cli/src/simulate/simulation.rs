@@ -10,7 +10,7 @@ use tandem_core::cost::{Cost, MachineModel, MachineProfile, RecordedGpu, Workloa
 use tandem_core::files::Provenance;
 use tandem_core::lab::{
     Comparison, DELAY_QUERIES, Estimates, NamedMachine, PolicyResults, QueryLengths, RunLength, SimulatedMachine,
-    named_workload_in, settle_gpu_times, sim_queries,
+    settle_gpu_times, sim_queries,
 };
 use tandem_core::query::ArrivalProcess;
 use tandem_core::sched::{PolicyFactory, PolicyKind, PolicyOptions};
@@ -126,7 +126,7 @@ impl<'a> Simulation<'a> {
         let provenance = Provenance::new()
             .with_command_and_machine()
             .with("workload", &self.workload_name)
-            .with("mode", arguments.mode)
+            .with("mode", self.workload.mode())
             .with("estimates", self.estimates.0.name())
             .with("arrivals", arguments.arrivals.named(&self.process))
             .with("objective", self.comparison.objective.within(self.comparison.experiment.deadline))
@@ -142,10 +142,16 @@ impl<'a> Simulation<'a> {
         gpu.into_iter().fold(provenance, |all, gpu| all.with("gpu", gpu))
     }
 
-    /// The warning about a compressed recording.
-    pub(super) fn caveat(&self, results: &PolicyResults) -> Option<String> {
+    /// The warning about a machine profile of other queries.
+    pub(super) fn other_queries(&self) -> Vec<String> {
+        mismatches(self.machine_profile.iter().map(|file| (file, &self.workload)))
+    }
+
+    /// The warnings about the unit of service times and about a compressed recording.
+    pub(super) fn caveats(&self, results: &PolicyResults) -> Vec<String> {
         let arrivals = &self.arguments.arrivals;
-        arrivals.process.caveat(&self.process, &rates(results)).filter(|_| arrivals.trace.is_none())
+        let compressed = arrivals.process.caveat(&self.process, &rates(results)).filter(|_| arrivals.trace.is_none());
+        self.workload.doubt().into_iter().chain(compressed).collect()
     }
 
     /// The simulation in words, with the replay of a recording at the rates of these results.
@@ -154,24 +160,22 @@ impl<'a> Simulation<'a> {
         let experiment = &self.comparison.experiment;
         let mut title = format!(
             "{workload_name}, mode {}: {} queries; {}, {}; {}; estimates: {}",
-            arguments.mode,
+            workload.mode(),
             workload.rows.len(),
             cpus_in_words(arguments, workload, &experiment.model.machine),
             gpus_in_words(&experiment.model.machine),
             deadline_in_words(experiment),
             self.estimates.0.name(),
         );
-        if let Some(caveat) = self.caveat(results) {
-            title.insert_str(0, &format!("warning: {caveat}\n\n"));
-        }
+        let caveats = self.caveats(results).into_iter().map(|caveat| format!("warning: {caveat}\n\n"));
+        title.insert_str(0, &caveats.collect::<String>());
         title.extend(self.estimates.1.iter().map(|why| format!(" ({why})")));
         title.push_str(&match &self.machine_profile {
             Some((name, _)) => format!("; machine profile {name}"),
             None => String::from("; no machine profile, so that hand-offs and the dispatcher take no time"),
         });
         let machine = self.machine();
-        let mismatch = mismatches(self.machine_profile.iter().map(|file| (file, workload)));
-        title.extend(machine.warning().into_iter().chain(mismatch).map(|warning| format!("\n{warning}.")));
+        title.extend(machine.warning().into_iter().chain(self.other_queries()).map(|warning| format!("\n{warning}.")));
         title
             .extend(self.replayed.iter().map(|source| format!("\nThe workload has no GPU times; replayed: {source}.")));
         title.extend(experiment.cluster.iter().map(|cluster| format!("\n{}", cluster_in_words(&cluster.shape()))));
@@ -207,7 +211,7 @@ fn process(arguments: &Arguments) -> Result<ArrivalProcess, Failure> {
 
 /// The queries, their name, and the source of replayed GPU times.
 fn asked(arguments: &Arguments) -> Result<(String, Workload, Option<RecordedGpu>), Failure> {
-    let (name, mut workload) = named_workload_in(arguments.workload.as_deref(), arguments.mode)?;
+    let (name, mut workload) = origin::workload_in(arguments.workload.as_deref(), arguments.mode)?;
     let replayed = settle_gpu_times(&name, &mut workload, arguments.gpu, wants_gpu(arguments))?;
     Ok((name, workload, replayed))
 }

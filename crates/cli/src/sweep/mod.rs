@@ -46,12 +46,12 @@ const SEEDS: &str = "1:10";
     after_help = "Examples:\n  tandem sweep --policy mct,stealing,combined --cpus 1,2,4,8,16 -o sweep\n  tandem sweep --workload mine.csv --rate 2000 --replicas 1:16 -o machines"
 )]
 pub(super) struct Arguments {
-    /// Measured queries: a workload file, a CSV file of service times in microseconds (`query_id,cpu_us`, and `gpu_us` or
-    /// `mode`), or the name of a shipped workload [default: the shipped Wikipedia slice]
+    /// Measured queries: a workload file, a table of service times with a column such as `cpu_us`, `took` or
+    /// `latency_ms` (docs/guide/files.md), or the name of a shipped workload [default: the shipped Wikipedia slice]
     #[arg(long, value_name = "FILE")]
     workload: Option<String>,
-    /// How the terms of a query combine, separated by commas; selects rows of the workload
-    #[arg(long, value_parser = choice::<Mode>(), value_delimiter = ',', default_values = [Mode::Or.name()])]
+    /// How the terms of a query combine, separated by commas; selects rows of the workload [default: its only mode, else or]
+    #[arg(long, value_parser = choice::<Mode>(), value_delimiter = ',')]
     mode: Vec<Mode>,
     /// Policies, separated by commas [default: all that a machine of the sweep can run]
     #[arg(long, value_name = "NAME", value_parser = choice::<PolicyKind>(), value_delimiter = ',')]
@@ -121,6 +121,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let machine_profile = options.profile.as_ref().map(|(name, _)| name.clone());
     let used = options.profile.iter().flat_map(|file| options.workloads.values().map(move |of| (file, &of.workload)));
     let other_queries = mismatches(used);
+    let doubts: Vec<String> = options.workloads.values().filter_map(|of| of.workload.doubt()).collect();
     let sweep = Sweep::new(&axes, options)?;
     let (points, impossible): (Vec<Point>, Vec<Point>) =
         axes.points().into_iter().partition(|point| sweep.is_possible(point));
@@ -164,7 +165,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let caveat = arguments.arrivals.process.caveat(&process, &rates);
     let shares = there.iter().filter_map(|row| row.covered_share.map(|share| share.0));
     let short = short_runs("answers are likely too good", process.time_scale(), shares);
-    let warnings: Vec<String> = other_queries.into_iter().chain(caveat).chain(short).collect();
+    let warnings: Vec<String> = doubts.into_iter().chain(other_queries).chain(caveat).chain(short).collect();
     result("warnings", &warnings);
     let file = machine_profile.as_deref().unwrap_or("none (hand-offs and the dispatcher take no time)");
     let provenance = Provenance::new()
@@ -220,6 +221,9 @@ fn axes(arguments: &Arguments) -> Result<Axes, Failure> {
     let mut modes = arguments.mode.clone();
     modes.sort_unstable();
     modes.dedup();
+    if modes.is_empty() {
+        modes.push(named_workload_in(arguments.workload.as_deref(), None)?.1.mode());
+    }
     let axes = Axes {
         modes,
         policies: distinct
@@ -278,7 +282,7 @@ fn options(arguments: &Arguments, axes: &Axes) -> Result<(String, SweepOptions, 
         "{axes:?} {objective:?} {routing:?} {shard_costs:?} {process:?} {seeds:?} {at_least} {length_threshold:?}"
     );
     for &mode in &axes.modes {
-        let (name, mut workload) = named_workload_in(arguments.workload.as_deref(), mode)?;
+        let (name, mut workload) = origin::workload_in(arguments.workload.as_deref(), Some(mode))?;
         let wants_gpu = axes.gpus.iter().any(|&gpus| gpus > 0);
         let replayed =
             settle_gpu_times(&name, &mut workload, arguments.gpu, wants_gpu && arguments.gpu != GpuChoice::None)?;

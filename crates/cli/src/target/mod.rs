@@ -318,6 +318,7 @@ fn workload(opened: &Opened, profile: &ServerProfile, index: &Index) -> Result<W
             mode: Mode::Or,
             features: Features::of(query, index),
             index_features: None,
+            predicted_us: None,
             measured: PerClass::from_fn(|class| (class == Class::CPU).then_some(measured)),
             results: time.hits,
         })

@@ -12,6 +12,7 @@ pub mod machine_profile;
 mod model;
 mod model_file;
 mod models;
+mod own_times;
 mod parallel;
 mod profile;
 mod recalibrate;

@@ -137,6 +137,7 @@ mod tests {
                 mode: Mode::Or,
                 features,
                 index_features: None,
+                predicted_us: None,
                 measured: PerClass::two(Some(Measured { median_us: us, spread_us: 0.0, device_us: None }), None),
                 results: 10,
             }

@@ -114,6 +114,7 @@ mod tests {
             mode: Mode::Or,
             features: Features::from_lengths(&[u64::from(log_id) + shift], 100),
             index_features: None,
+            predicted_us: None,
             measured: PerClass::two(Some(measured(5.0)), gpu_us.map(measured)),
             results: 1,
         };

@@ -7,9 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::batches::BatchModels;
-use super::{Cost, Inputs, Parallelism, SpeedUp};
+use super::{Cost, Inputs, Parallelism, SpeedUp, own_times};
 use crate::base::ids::QueryId;
 use crate::base::machine::{Class, PerClass};
+use crate::base::stats::significant;
 use crate::base::time::Nanos;
 use crate::files::Provenance;
 use crate::query::{Features, IndexFeatures, Mode};
@@ -41,6 +42,8 @@ pub struct WorkloadRow {
     pub index_features: Option<IndexFeatures>,
     /// Its cost on each class of processor, where measured.
     pub measured: PerClass<Option<Measured>>,
+    /// The time on a CPU that a predictor of the user expects, in microseconds. It is read and never written.
+    pub predicted_us: Option<f64>,
     /// Documents returned (at most k).
     pub results: u32,
 }
@@ -81,6 +84,31 @@ impl Workload {
         let times: Vec<Nanos> = times.collect();
         let speed_up = self.speed_up.clone().filter(|_| !times.is_empty())?;
         Some(Parallelism::of(speed_up, times))
+    }
+
+    /// The mode of its first query, which is that of all queries [`only`](Self::only) in one mode.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.rows.first().map_or(Mode::Or, |row| row.mode)
+    }
+
+    /// The columns of a file of service times in words, unless they are named as in this program's files.
+    #[must_use]
+    pub fn found(&self) -> Option<&str> {
+        self.provenance.get(own_times::FOUND)
+    }
+
+    /// Why the unit of service times alone is doubtful: their mean is below a microsecond or above ten seconds.
+    #[must_use]
+    pub fn doubt(&self) -> Option<String> {
+        let times =
+            self.rows.iter().flat_map(|row| row.measured.iter()).filter_map(|(_, time)| Some((*time)?.median_us));
+        let (sum, count) = times.fold((0.0, 0.0), |(sum, count), us| (sum + us, count + 1.0));
+        let mean_us = sum / count;
+        let is_usual = self.has_features() || count == 0.0 || (1.0..=1e7).contains(&mean_us);
+        (!is_usual).then(|| {
+            format!("the mean service time is {} us: is the unit of its column right?", significant(mean_us, 3))
+        })
     }
 
     /// Whether its queries have features. Files with service times alone have none, and no model can be fitted to them.

@@ -6,14 +6,7 @@
 //! 0,and,2,118,5204,5322,...,41.207,96.310,10,...
 //! ```
 //!
-//! A file of a user's own service times needs only their columns, one per class, and `mode` if it is not OR:
-//!
-//! ```text
-//! query_id,cpu_us
-//! 0,41.207
-//! ```
-//!
-//! Such a workload can be simulated. It has no features, so no model can be fitted to it.
+//! Files with service times alone are read by `own_times.rs`.
 //!
 //! Reading is strict, because a misread workload gives wrong answers without notice. An invalid column or value is an
 //! [`InputError`] with its line and column.
@@ -25,7 +18,7 @@ use std::path::Path;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::batches::BatchModels;
-use super::{Measured, SpeedUp, Workload, WorkloadRow, comment_line};
+use super::{Measured, SpeedUp, Workload, WorkloadRow, comment_line, own_times};
 use crate::base::ids::QueryId;
 use crate::base::machine::{Class, PerClass};
 use crate::files::{CsvReader, Decimals, InputError, Provenance, Record, Row, open_text, parsed, write_csv};
@@ -34,17 +27,15 @@ use crate::query::{Features, IndexFeatures, Mode, with_index_features};
 /// Makes [`Line`] from the columns: for each its name, its form in a line, and its value in a row. Files of earlier versions
 /// may lack `optional` columns.
 macro_rules! columns {
-    ($row:ident: $($([$optional:ident])? $column:ident: $form:ty = $value:expr,)+) => {
+    ($row:ident: $($(#[$serde:meta])* $([$optional:ident])? $column:ident: $form:ty = $value:expr,)+) => {
         /// A line of the file. Missing optional columns are derived or left out.
         #[derive(Debug, Serialize, Deserialize)]
         struct Line {
-            $($column: $form,)+
+            $($(#[$serde])* $column: $form,)+
         }
 
         impl Record for Line {
             const OPTIONAL: &'static [&'static str] = &[$($(name!($optional $column),)?)+];
-            const REMOVED: &'static [&'static str] = &["gpu_far_us", "far_shares", "gpu_bus_us"];
-            const REMEDY: &'static str = "profile the workload again with this version";
         }
 
         impl Line {
@@ -83,6 +74,8 @@ macro_rules! define_columns {
             [optional] log_id: Option<u32> = Some(row.log_id),
             [optional] cpu_spread_us: Option<SpreadUs> = row.measured[Class::CPU].map(|m| SpreadUs(m.spread_us)),
             [optional] gpu_spread_us: Option<SpreadUs> = row.measured[Class::GPU].map(|m| SpreadUs(m.spread_us)),
+            #[serde(skip_serializing)]
+            [optional] predicted_us: Option<ServiceUs> = row.predicted_us.map(ServiceUs),
             [optional] gpu_device_us: Option<ServiceUs> =
                 row.measured[Class::GPU].and_then(|m| m.device_us).map(ServiceUs),
             $([optional] $feature: Option<AtLeastZero> =
@@ -99,23 +92,11 @@ macro_rules! define_columns {
 }
 with_index_features!(define_columns);
 
-#[derive(Debug, Deserialize)]
-struct OwnTimes {
-    query_id: QueryId,
-    mode: Option<Mode>,
-    cpu_us: Option<ServiceUs>,
-    gpu_us: Option<ServiceUs>,
-}
-
-impl Record for OwnTimes {
-    const OPTIONAL: &'static [&'static str] = &["mode", "cpu_us", "gpu_us"];
-}
-
 /// The message for a file of an earlier version with a line `# contention`.
 const OLD_CONTENTION: &str = "`contention` belongs to machine profiles now (delete this line, and measure the machine with \
                               these queries: `tandem profile INDEX --queries FILE --machine`)";
 
-/// Columns that all files of `profile` have, and that files of service times lack.
+/// Columns that all files of `profile` have. Files of service times have at most one of these names.
 const OF_PROFILES: [&str; 5] = ["terms", "shortest", "second_shortest", "postings", "results"];
 
 /// The key of the comment line with the speed-up on several cores.
@@ -142,7 +123,7 @@ struct AtLeastZero(f64);
 /// The least time in a file, in microseconds. Times have three decimals, and zero is no service time.
 const LEAST_US: f64 = 0.001;
 /// The largest time in a file, an hour. A longer one is an error in its unit.
-const MOST_US: f64 = 3.6e9;
+pub(super) const MOST_US: f64 = 3.6e9;
 
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -223,10 +204,9 @@ impl Workload {
         }
         let columns = String::from_utf8_lossy(&head[header]).into_owned();
         let has_column = |name: &str| columns.split(',').any(|column| column.trim().trim_matches('"') == name);
-        let is_own = ["cpu_us", "gpu_us"].into_iter().any(has_column) && !OF_PROFILES.into_iter().any(has_column);
+        let is_own = OF_PROFILES.into_iter().filter(|name| has_column(name)).count() < 2;
         let reader = Cursor::new(head).chain(reader);
-        let (mut provenance, rows) =
-            if is_own { read_rows(path, reader, own_row)? } else { read_rows(path, reader, row)? };
+        let (mut provenance, rows) = if is_own { own_times::read(path, reader)? } else { read_rows(path, reader)? };
         if rows.is_empty() {
             return Err(InputError::file(path, "holds no queries, expected a header and at least one row"));
         }
@@ -251,12 +231,8 @@ impl Workload {
 }
 
 /// The comment lines and all rows, whose ids are distinct.
-fn read_rows<T: Record>(
-    path: &Path,
-    reader: impl BufRead,
-    row: impl Fn(&Row<'_, T>) -> Result<WorkloadRow, InputError>,
-) -> Result<(Provenance, Vec<WorkloadRow>), InputError> {
-    let mut lines = CsvReader::<T, _>::new(path, reader)?;
+fn read_rows(path: &Path, reader: impl BufRead) -> Result<(Provenance, Vec<WorkloadRow>), InputError> {
+    let mut lines = CsvReader::<Line, _>::new(path, reader)?;
     let mut rows = Vec::new();
     let mut lines_by_id = HashMap::new();
     while let Some(line) = lines.next_row()? {
@@ -270,29 +246,20 @@ fn read_rows<T: Record>(
     Ok((lines.into_provenance(), rows))
 }
 
-/// A checked row from a line with service times only.
-fn own_row(line: &Row<'_, OwnTimes>) -> Result<WorkloadRow, InputError> {
-    let &OwnTimes { query_id, mode, cpu_us, gpu_us } = &line.value;
-    if cpu_us.is_none() && gpu_us.is_none() {
-        return Err(line.error_at("cpu_us", format!("query {query_id} has no service time")));
-    }
-    Ok(WorkloadRow {
-        query_id,
-        log_id: query_id.0,
-        mode: mode.unwrap_or(Mode::Or),
-        features: Features { expected_matches: f64::NAN, ..Features::default() },
-        index_features: None,
-        measured: PerClass::two(
-            measured(line, ["cpu_us", "", ""], (cpu_us, None, None))?,
-            measured(line, ["gpu_us", "", ""], (gpu_us, None, None))?,
-        ),
-        results: 0,
-    })
-}
-
 fn row(line: &Row<'_, Line>) -> Result<WorkloadRow, InputError> {
-    let Line { query_id, mode, results, log_id, cpu_us, gpu_us, cpu_spread_us, gpu_spread_us, gpu_device_us, .. } =
-        line.value;
+    let Line {
+        query_id,
+        mode,
+        results,
+        log_id,
+        cpu_us,
+        gpu_us,
+        cpu_spread_us,
+        gpu_spread_us,
+        gpu_device_us,
+        predicted_us,
+        ..
+    } = line.value;
     let cpu = measured(line, ["cpu_us", "cpu_spread_us", ""], (cpu_us, cpu_spread_us, None))?;
     let gpu = measured(line, ["gpu_us", "gpu_spread_us", "gpu_device_us"], (gpu_us, gpu_spread_us, gpu_device_us))?;
     Ok(WorkloadRow {
@@ -302,6 +269,7 @@ fn row(line: &Row<'_, Line>) -> Result<WorkloadRow, InputError> {
         features: features(line)?,
         index_features: index_features(&line.value),
         measured: PerClass::two(cpu, gpu),
+        predicted_us: predicted_us.map(|us| us.0),
         results,
     })
 }

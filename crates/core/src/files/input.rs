@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_come_without_byte_order_mark_and_line_ends_and_name_the_place_of_bad_bytes() {
+    fn lines_have_no_mark_and_no_ends_and_bad_bytes_a_place() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.txt");
         std::fs::write(&path, b"\xef\xbb\xbfone\r\n\nthr\xc3\xa4e\nfo\xc3\xa4\xff\n").unwrap();

@@ -11,6 +11,7 @@
 //! - [`File`] and the functions that are named like those of `std::fs`: all operations on files, which tests make fail.
 //!   [`read_exact_at`], [`write_all_at`]: access at an offset of a file that threads share.
 //! - [`CsvReader`], [`write_csv`]: CSV files whose rows are structs ([`Record`]), with the place of each value in errors.
+//!   [`Names`], [`TimeUnit`], [`normal`]: columns of tables that other programs wrote.
 //! - [`Provenance`]: the `#` lines that open every CSV file we write. [`this_machine`] describes the machine,
 //!   [`set_commit`] sets the program's commit.
 
@@ -25,7 +26,7 @@ mod room;
 mod text;
 
 pub use atomic::{PendingFile, check_writable, write_atomically};
-pub use csv::{CsvReader, Decimals, Digits, Record, Row, Us, csv_error, parsed, write_csv};
+pub use csv::{CsvReader, Decimals, Digits, Names, Record, Row, TimeUnit, Us, csv_error, normal, parsed, write_csv};
 pub use disk::{File, create_dir_all, read_dir, read_exact_at, remove_dir_all, remove_file, rename, write_all_at};
 pub use input::{
     InputError, json_message, open_bytes, open_stdin, open_text, packing_of, read_line, read_lines, unpacked,

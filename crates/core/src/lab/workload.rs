@@ -29,12 +29,15 @@ pub fn named_workload(name: Option<&str>) -> Result<(String, Workload), InputErr
     Ok((name.to_owned(), workload?))
 }
 
-/// The rows of `mode` of the [named workload](named_workload): at least one.
+/// The rows of `mode` of the [named workload](named_workload): at least one. Without a mode, it is the only one of the workload,
+/// else OR.
 ///
 /// # Errors
 /// If the workload cannot be read, or has no rows of this mode.
-pub fn named_workload_in(name: Option<&str>, mode: Mode) -> Result<(String, Workload), LabError> {
+pub fn named_workload_in(name: Option<&str>, mode: impl Into<Option<Mode>>) -> Result<(String, Workload), LabError> {
     let (name, workload) = named_workload(name)?;
+    let is_only = workload.rows.iter().all(|row| row.mode == workload.mode());
+    let mode = mode.into().unwrap_or(if is_only { workload.mode() } else { Mode::Or });
     let rows = rows_in(&name, &workload, mode)?;
     Ok((name, rows))
 }
@@ -128,6 +131,7 @@ mod tests {
             mode: Mode::Or,
             features: Features::of(query, &index),
             index_features: None,
+            predicted_us: None,
             measured: PerClass::two(Some(time), None),
             results: 2,
         };

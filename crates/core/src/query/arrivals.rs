@@ -238,6 +238,7 @@ impl<'a> UnitTimes<'a> {
         let gaps = match process {
             // [`Stretch`] applies the course of the rate to these gaps.
             ArrivalProcess::Poisson | ArrivalProcess::Bursty(_) => Gaps::Poisson,
+            ArrivalProcess::Recorded(recording) if recording.has_counts_only() => Gaps::Poisson,
             ArrivalProcess::Uniform => Gaps::Uniform,
             ArrivalProcess::Recorded(recording) => match recording.replay() {
                 Replay::Intensify => Gaps::Poisson,
@@ -475,8 +476,8 @@ mod tests {
             ("arrival_s\n5\n", "r.csv:2: holds one arrival"),
             ("arrival_s\n5\n5\n", "r.csv:3: all 2 arrivals are at the same time"),
             ("arrival_s\n5\n4\n", "r.csv:3:1: arrivals go backwards: 4 s after 5 s (sort by arrival_s)"),
-            ("time\n5\n4\n", "r.csv:1:1: the header lacks `arrival_us` or `arrival_s`"),
-            ("arrival_s,arrival_us\n5,4\n", "r.csv:1:1: both"),
+            ("time\n5\n4\n", "r.csv:3:1: arrivals go backwards: 4 after 5 (sort by time)"),
+            ("size\n5\n4\n", "r.csv:1:1: no times in `size`: recorded arrivals need a column of them"),
         ] {
             std::fs::write(&path, text).unwrap();
             let message = Recording::read(&path, Replay::Compress).unwrap_err().to_string();

@@ -42,10 +42,11 @@ enum Stages<'a> {
 }
 
 impl<'a> Course<'a> {
-    /// The course of a recording at a rate, from a start that depends on `seed`.
+    /// The course of a recording at a rate: from its start if it is repeated, else from a start that depends on `seed`.
     pub(super) fn of_recording(recording: &'a Recording, seed: u64, rate_qps: f64) -> Self {
         let stages = recording.stages();
-        let mut skipped = Purpose::Recording.stream(seed).unit() * recording.seconds();
+        let start = if recording.replay().has_own_rate() { 0.0 } else { Purpose::Recording.stream(seed).unit() };
+        let mut skipped = start * recording.seconds();
         let mut first = 0;
         let arrivals = |stage: &Stage| stage.seconds * stage.factor;
         while first + 1 < stages.len() && skipped >= arrivals(&stages[first]) {

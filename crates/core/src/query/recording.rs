@@ -16,6 +16,9 @@
 //! rate. The stages maximise the Poisson likelihood less a penalty for each stage ("Bayesian blocks"). A recorded Poisson
 //! process therefore has one stage, and stays Poisson when intensified.
 //!
+//! Counts per interval give the course of the rate only, and no gaps. Arrivals are drawn within each interval then; a run needs
+//! no memory for them.
+//!
 //! Equal timestamps are arrivals of unknown order within the clock's resolution; they are placed at random within it.
 //!
 //! Source: Scargle, Norris, Jackson, Chiang, "Studies in Astronomical Time Series Analysis. VI. Bayesian Block
@@ -25,7 +28,7 @@ use std::io::BufRead;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::arrival_csv::read_arrivals;
+use super::arrival_csv::{Arrived, read_arrivals};
 use super::course::Stage;
 use crate::base::random::{Purpose, Random, ln};
 use crate::base::time::Nanos;
@@ -84,28 +87,39 @@ const RESOLUTIONS: [u64; 11] =
 /// Recorded arrivals, scaled to a mean gap of 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recording {
-    /// Times in mean gaps: the first arrival is at 1, the last at the number of arrivals.
+    /// Times in mean gaps: the first arrival is at 1, the last at the number of arrivals. Empty if only counts are known.
     times: Arc<[f64]>,
+    arrivals: usize,
     rate_qps: f64,
     replay: Replay,
-    /// The course of the rate; a single stage unless the recording is intensified.
+    /// The course of the rate; a single stage unless the recording is intensified or has counts only.
     stages: Arc<[Stage]>,
+    /// The columns of the file in words, unless they are named as in this program's files.
+    found: Option<String>,
 }
 
 impl Recording {
-    /// Reads the column `arrival_us` or `arrival_s` of a CSV file (also `.gz` or `.zst`). Other columns are ignored, so
-    /// that both our own `*.trace.csv` files and recordings from elsewhere can be read.
+    /// Reads the times of a CSV file (also `.gz` or `.zst`), or rates or counts in intervals. Other columns are ignored, so that
+    /// both our own `*.trace.csv` files and recordings from elsewhere can be read.
     ///
     /// # Errors
-    /// With line and column: no such column, times that are not numbers, negative, or go backwards; fewer than two
-    /// arrivals, or all at one time.
+    /// With line and column: no such column, times that cannot be read or go backwards, intervals of different lengths; fewer
+    /// than two arrivals, or all at one time. If counts are to be played by their gaps.
     pub fn read(path: &Path, replay: Replay) -> Result<Self, InputError> {
         Self::parse(path, open_text(path)?, replay)
     }
 
     /// Reads a recording from text; `path` is its name in errors, which are those of [`read`](Self::read).
     pub(super) fn parse(path: &Path, text: impl BufRead, replay: Replay) -> Result<Self, InputError> {
-        let rows = read_arrivals(path, text)?;
+        let (arrived, found) = read_arrivals(path, text)?;
+        let rows = match arrived {
+            Arrived::Times(rows) => rows,
+            Arrived::Rates(rates_qps, seconds) => {
+                let of_rates =
+                    Self::of_rates(&rates_qps, seconds, replay).map_err(|fault| InputError::file(path, fault))?;
+                return Ok(Self { found, ..of_rates });
+            }
+        };
         let (Some(&(first_line, first)), Some(&(last_line, last))) = (rows.first(), rows.last()) else {
             return Err(InputError::file(path, "holds no arrivals"));
         };
@@ -120,7 +134,23 @@ impl Recording {
             let message = format!("all {} arrivals are at the same time: no gap, no rate", rows.len());
             return Err(InputError::line(path, last_line, message));
         }
-        Ok(Self::of(&rows.iter().map(|&(_, at)| at).collect::<Vec<_>>(), replay))
+        Ok(Self { found, ..Self::of(&rows.iter().map(|&(_, at)| at).collect::<Vec<_>>(), replay) })
+    }
+
+    /// Makes a recording of rates in consecutive intervals of equal length.
+    fn of_rates(rates_qps: &[f64], seconds: f64, replay: Replay) -> Result<Self, &'static str> {
+        if matches!(replay, Replay::Windows | Replay::Compress) {
+            return Err("holds counts, which have no gaps: they are played by repeat or intensify (--replay)");
+        }
+        let mean_qps = rates_qps.iter().sum::<f64>() / rates_qps.len() as f64;
+        let arrivals = (mean_qps * rates_qps.len() as f64 * seconds).round() as usize;
+        if arrivals < 2 {
+            return Err("holds fewer than two arrivals: no gap, no rate");
+        }
+        // An interval without arrivals keeps a factor above 0, by which [`Course`](super::course::Course) divides.
+        let stage = |qps: &f64| Stage { seconds, factor: (qps / mean_qps).max(f64::MIN_POSITIVE) };
+        let stages = rates_qps.iter().map(stage).collect();
+        Ok(Self { times: Arc::new([]), arrivals, rate_qps: mean_qps, replay, stages, found: None })
     }
 
     /// Makes a recording of at least two ascending times, not all equal.
@@ -134,13 +164,13 @@ impl Recording {
         } else {
             Arc::new([Stage { seconds: times.len() as f64 * mean_gap_s, factor: 1.0 }])
         };
-        Self { times, rate_qps: 1.0 / mean_gap_s, replay, stages }
+        Self { arrivals: times.len(), times, rate_qps: 1.0 / mean_gap_s, replay, stages, found: None }
     }
 
     /// The number of recorded arrivals.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.times.len()
+        self.arrivals
     }
 
     /// Never: a recording has at least two arrivals.
@@ -158,7 +188,10 @@ impl Recording {
     /// The duration in seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
-        self.len() as f64 / self.rate_qps
+        match self.has_counts_only() {
+            true => self.stages.iter().map(|stage| stage.seconds).sum(),
+            false => self.len() as f64 / self.rate_qps,
+        }
     }
 
     /// The mean rates of consecutive windows of `seconds`, in queries per second. A shorter last window counts only if it
@@ -166,6 +199,15 @@ impl Recording {
     #[must_use]
     pub fn rates_qps(&self, seconds: f64) -> Vec<f64> {
         let windows = ((self.seconds() / seconds) as usize).max(1);
+        if self.has_counts_only() {
+            let per_window = seconds.min(self.seconds()) / self.stages[0].seconds;
+            let factor = |window: usize| {
+                let (from, to) = (window as f64 * per_window, (window + 1) as f64 * per_window);
+                let stages = self.stages.iter().enumerate().take(to.ceil() as usize).skip(from as usize);
+                stages.map(|(at, stage)| stage.factor * (to.min(at as f64 + 1.0) - from.max(at as f64))).sum::<f64>()
+            };
+            return (0..windows).map(|window| factor(window) / per_window * self.rate_qps).collect();
+        }
         let length = self.seconds().min(seconds) * self.rate_qps;
         let mut counts = vec![0_usize; windows];
         for time in self.times.iter() {
@@ -188,7 +230,18 @@ impl Recording {
         self.times[i] - i.checked_sub(1).map_or(0.0, |before| self.times[before])
     }
 
-    /// Whether its rate varies in real time when played: it is intensified and not a Poisson process.
+    /// The columns of its file in words, unless they are named as in this program's files.
+    #[must_use]
+    pub fn found(&self) -> Option<&str> {
+        self.found.as_deref()
+    }
+
+    /// Whether it has the course of the rate, and no times.
+    pub(super) fn has_counts_only(&self) -> bool {
+        self.times.is_empty()
+    }
+
+    /// Whether its rate varies in real time when played: it is intensified and not a Poisson process, or has counts only.
     pub(super) fn varies_in_time(&self) -> bool {
         self.stages.len() > 1
     }

@@ -102,6 +102,7 @@ pub fn profile(
                 mode: measurement.mode,
                 features: Features::of(query, index),
                 index_features: Some(IndexFeatures::of(query, index, &sketch, options.k)),
+                predicted_us: None,
                 measured: measurement.measured,
                 results: measurement.results,
             }

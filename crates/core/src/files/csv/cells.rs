@@ -1,4 +1,4 @@
-//! A line of a CSV file, cut at its commas.
+//! A line of a CSV file, cut at its separators.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -17,37 +17,37 @@ pub(super) struct Cells<'a> {
 impl<'a> Cells<'a> {
     /// Cuts line `line`, from 1, of the file at `path`; `text` has no line end.
     ///
-    /// A value in double quotes may hold commas and doubled quotes; white space around values is ignored.
+    /// A value in double quotes may hold separators and doubled quotes; white space around values is ignored.
     ///
     /// # Errors
     /// If a quote is not closed, or text follows a closed one.
-    pub(super) fn cut(path: &'a Path, line: u64, text: &'a str) -> Result<Self, InputError> {
+    pub(super) fn cut(path: &'a Path, line: u64, text: &'a str, separator: char) -> Result<Self, InputError> {
         let mut cells = Self { path, line, text, values: Vec::new() };
         let mut begin = 0;
         loop {
             let rest = &text[begin..];
-            let value = rest.trim_start();
+            let value = rest.trim_start_matches(|c: char| c.is_whitespace() && c != separator);
             let at = begin + (rest.len() - value.len());
             let (value, length) = match value.strip_prefix('"') {
                 None => {
-                    let length = value.find(',').unwrap_or(value.len());
+                    let length = value.find(separator).unwrap_or(value.len());
                     (Cow::Borrowed(value[..length].trim_end()), length)
                 }
                 Some(quoted) => {
-                    let (value, length) = cells.quoted(at, quoted)?;
+                    let (value, length) = cells.quoted(at, quoted, separator)?;
                     (value, length + 1)
                 }
             };
             cells.values.push((at, value));
-            match text[at + length..].find(',') {
-                Some(comma) => begin = at + length + comma + 1,
+            match text[at + length..].find(separator) {
+                Some(next) => begin = at + length + next + 1,
                 None => return Ok(cells),
             }
         }
     }
 
     /// The quoted value after an opening quote, and its length in bytes with the closing quote.
-    fn quoted(&self, at: usize, text: &'a str) -> Result<(Cow<'a, str>, usize), InputError> {
+    fn quoted(&self, at: usize, text: &'a str, separator: char) -> Result<(Cow<'a, str>, usize), InputError> {
         let mut from = 0;
         let end = loop {
             match text[from..].find('"').map(|quote| from + quote) {
@@ -56,7 +56,7 @@ impl<'a> Cells<'a> {
                 None => return Err(self.error_from(at, "the quote is not closed on its line")),
             }
         };
-        let behind = text[end + 1..].split(',').next().unwrap_or_default();
+        let behind = text[end + 1..].split(separator).next().unwrap_or_default();
         if !behind.trim().is_empty() {
             let message = format!("`{}` follows a closing quote", behind.trim());
             return Err(self.error_from(at, message));
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     fn cut(text: &str) -> Result<Cells<'_>, InputError> {
-        Cells::cut("x.csv".as_ref(), 3, text)
+        Cells::cut("x.csv".as_ref(), 3, text, ',')
     }
 
     #[test]

@@ -8,7 +8,8 @@
 //! }
 //! ```
 //!
-//! Columns have names and any order. Unknown columns are refused, since misspelt ones would be ignored silently. Errors
+//! Columns have names and any order. Unknown columns are refused, since misspelt ones would be ignored silently. Tables of
+//! other programs are read by [`CsvReader::recognised`]. Errors
 //! in a value give line, column and the expected form, which the value's type defines. All lines that begin with `#` are
 //! [`Provenance`](super::Provenance).
 //!
@@ -16,11 +17,13 @@
 //! that continues to the end of the file.
 
 mod cells;
+mod names;
 mod read;
 mod row;
 mod values;
 mod write;
 
+pub use names::{Names, TimeUnit, normal};
 pub use read::{CsvReader, Record, Row};
 pub use values::{Decimals, Digits, Us, parsed};
 pub use write::{csv_error, write_csv};

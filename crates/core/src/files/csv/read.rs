@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 
 use super::cells::Cells;
+use super::names::{Names, TimeUnit, in_words};
 use super::row::{Fault, columns, row};
 use crate::files::{InputError, Provenance, read_line};
 
@@ -14,10 +15,6 @@ use crate::files::{InputError, Provenance, read_line};
 pub trait Record: DeserializeOwned {
     /// Columns that a file may lack; their fields then take serde's defaults.
     const OPTIONAL: &'static [&'static str] = &[];
-    /// Columns of earlier versions. A file that has one is refused.
-    const REMOVED: &'static [&'static str] = &[];
-    /// The way to make a file without [`REMOVED`](Self::REMOVED) columns, for the error.
-    const REMEDY: &'static str = "";
 }
 
 /// A CSV file as rows of type `T`.
@@ -28,6 +25,10 @@ pub struct CsvReader<'a, T, R> {
     line: u64,
     text: String,
     provenance: Provenance,
+    /// The character between cells: a comma in this program's files.
+    separator: char,
+    /// The name of each column of the file, as written.
+    names: Vec<String>,
     /// The field of each column of the file; `None` for a column to skip. Empty without a header.
     header: Vec<Option<&'static str>>,
     rows: PhantomData<T>,
@@ -39,23 +40,44 @@ impl<'a, T: Record, R: BufRead> CsvReader<'a, T, R> {
     /// # Errors
     /// With line and column: unknown, repeated or missing columns, text that can't be read or is not UTF-8.
     pub fn new(path: &'a Path, reader: R) -> Result<Self, InputError> {
-        Self::with_header(path, reader, false)
+        Self::with_header(path, reader, |_| ',', header::<T>)
     }
 
-    /// As [`CsvReader::new`], for files that may have other columns, which are skipped.
+    /// As [`CsvReader::new`], for tables of other programs: the separator is recognised, and columns by their names. A field
+    /// takes the column with the first of its names; other columns are skipped.
     ///
     /// # Errors
-    /// As [`CsvReader::new`], except that no column is unknown.
-    pub fn among_others(path: &'a Path, reader: R) -> Result<Self, InputError> {
-        Self::with_header(path, reader, true)
+    /// If text can't be read or is not UTF-8.
+    pub fn recognised(path: &'a Path, reader: R, names: &Names) -> Result<Self, InputError> {
+        let separator = |line: &str| {
+            let count = |separator: &char| line.matches(*separator).count();
+            [';', '\t', '|', ','].into_iter().max_by_key(count).unwrap_or(',')
+        };
+        Self::with_header(path, reader, separator, |cells| {
+            let mut header = vec![None; cells.len()];
+            let stems: Vec<String> = cells.iter().map(|name| TimeUnit::of_column(name).0).collect();
+            for &(field, names) in names {
+                let column = names.split(' ').find_map(|name| stems.iter().position(|stem| stem == name));
+                column.into_iter().for_each(|at| header[at] = header[at].or(Some(field)));
+            }
+            Ok(header)
+        })
     }
 
-    fn with_header(path: &'a Path, reader: R, passes_over_others: bool) -> Result<Self, InputError> {
-        let (provenance, text) = (Provenance::default(), String::new());
-        let mut csv = Self { path, reader, line: 0, text, provenance, header: Vec::new(), rows: PhantomData };
+    fn with_header(
+        path: &'a Path,
+        reader: R,
+        separator: impl Fn(&str) -> char,
+        header: impl Fn(&Cells<'_>) -> Result<Vec<Option<&'static str>>, InputError>,
+    ) -> Result<Self, InputError> {
+        let (provenance, text, names) = (Provenance::default(), String::new(), Vec::new());
+        let rows = PhantomData;
+        let mut csv = Self { path, reader, line: 0, text, provenance, separator: ',', names, header: Vec::new(), rows };
         if csv.next_line()? {
-            let cells = Cells::cut(path, csv.line, &csv.text)?;
-            csv.header = header::<T>(&cells, passes_over_others)?;
+            csv.separator = separator(&csv.text);
+            let cells = Cells::cut(path, csv.line, &csv.text, csv.separator)?;
+            csv.header = header(&cells)?;
+            csv.names = cells.iter().map(str::to_owned).collect();
         }
         Ok(csv)
     }
@@ -70,6 +92,39 @@ impl<'a, T: Record, R: BufRead> CsvReader<'a, T, R> {
     #[must_use]
     pub fn column(&self, name: &str) -> bool {
         self.header.contains(&Some(name))
+    }
+
+    /// The name of a field's column in the file, and the unit in it.
+    #[must_use]
+    pub fn named(&self, field: &str) -> Option<(&str, Option<TimeUnit>)> {
+        let at = self.header.iter().position(|&known| known == Some(field))?;
+        Some((&self.names[at], TimeUnit::of_column(&self.names[at]).1))
+    }
+
+    /// The separator and the skipped columns in words; `None` if these are commas and no column.
+    #[must_use]
+    pub fn skipped(&self) -> Option<String> {
+        let skipped: Vec<&str> = self
+            .names
+            .iter()
+            .zip(&self.header)
+            .filter(|(_, field)| field.is_none())
+            .map(|(name, _)| name.as_str())
+            .collect();
+        let ignored = if skipped.is_empty() { String::new() } else { format!(", ignored: {}", in_words(&skipped)) };
+        let form = match self.separator {
+            ',' => "comma",
+            ';' => "semicolon",
+            '|' => "bar",
+            _ => "tab",
+        };
+        (self.separator != ',' || !skipped.is_empty()).then(|| format!("{form}-separated{ignored}"))
+    }
+
+    /// The names of the columns in words.
+    #[must_use]
+    pub fn columns(&self) -> String {
+        in_words(&self.names)
     }
 
     /// An error at the line read last, which is the header's at first.
@@ -93,12 +148,12 @@ impl<'a, T: Record, R: BufRead> CsvReader<'a, T, R> {
         if !self.has_header() || !self.next_line()? {
             return Ok(None);
         }
-        let cells = Cells::cut(self.path, self.line, &self.text)?;
+        let cells = Cells::cut(self.path, self.line, &self.text, self.separator)?;
         let (found, expected) = (cells.len(), self.header.len());
         if found != expected {
             return Err(cells.error(format!("{found} values, expected {expected} as in the header")));
         }
-        let context = Context { cells, header: &self.header, provenance: &self.provenance };
+        let context = Context { cells, names: &self.names, header: &self.header, provenance: &self.provenance };
         let value = row(&self.header, &context.cells).map_err(|fault: Fault| match fault.field {
             Some(field) => context.unexpected_at(field, &fault.expected),
             None => context.cells.error(fault.expected),
@@ -123,19 +178,24 @@ impl<'a, T: Record, R: BufRead> CsvReader<'a, T, R> {
     }
 }
 
+/// Likeness of two names, from 0 to 1, above which one may be the other misspelt.
+const ALIKE: f64 = 0.85;
+
 /// The field of each column in the header.
-fn header<T: Record>(cells: &Cells<'_>, passes_over_others: bool) -> Result<Vec<Option<&'static str>>, InputError> {
+fn header<T: Record>(cells: &Cells<'_>) -> Result<Vec<Option<&'static str>>, InputError> {
     let (known, optional) = (columns::<T>(), T::OPTIONAL);
     let mut header = Vec::with_capacity(cells.len());
     for (field, name) in cells.iter().enumerate() {
         let column = known.iter().copied().find(|&known| known == name);
-        if T::REMOVED.contains(&name) {
-            return Err(cells.error_at(field, format!("column `{name}` is of an earlier version: {}", T::REMEDY)));
-        }
-        if column.is_none() && !passes_over_others {
-            let commas = if name.contains([';', '\t']) { ", separated by commas" } else { "" };
-            let message = format!("unknown column `{name}`, expected some of {}{commas}", known.join(", "));
-            return Err(cells.error_at(field, message));
+        if column.is_none() {
+            let likeness = |known: &&str| strsim::jaro_winkler(&name.to_lowercase(), known);
+            let near = known.iter().copied().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+            let hint = match near.filter(|near| likeness(near) > ALIKE) {
+                Some(near) => format!("perhaps `{near}`"),
+                None if name.contains([';', '\t']) => format!("expected {}, separated by commas", in_words(known)),
+                None => format!("expected some of {}", in_words(known)),
+            };
+            return Err(cells.error_at(field, format!("unknown column `{name}`, {hint}")));
         }
         if column.is_some() && header.contains(&column) {
             return Err(cells.error_at(field, format!("column `{name}` is given twice")));
@@ -161,6 +221,7 @@ pub struct Row<'a, T> {
 #[derive(Debug)]
 struct Context<'a> {
     cells: Cells<'a>,
+    names: &'a [String],
     header: &'a [Option<&'static str>],
     provenance: &'a Provenance,
 }
@@ -168,7 +229,7 @@ struct Context<'a> {
 impl Context<'_> {
     /// The error for cell `field`, whose content is not as expected.
     fn unexpected_at(&self, field: usize, expected: &str) -> InputError {
-        let name = self.header[field].unwrap_or_default();
+        let name = &self.names[field];
         let message = format!("`{name}` is \"{}\", expected {expected}", self.cells.value(field));
         self.cells.error_at(field, message)
     }
@@ -255,8 +316,8 @@ mod tests {
     #[test]
     fn faults_name_place_and_what_was_expected() {
         for (text, expected) in [
-            ("a,c\n", "x.csv:1:3: unknown column `c`, expected some of a, b"),
-            ("a;b\n", "x.csv:1:1: unknown column `a;b`, expected some of a, b, separated by commas"),
+            ("a,c\n", "x.csv:1:3: unknown column `c`, expected some of `a`, `b`"),
+            ("a;b\n", "x.csv:1:1: unknown column `a;b`, expected `a`, `b`, separated by commas"),
             ("a,b,a\n", "x.csv:1:5: column `a` is given twice"),
             ("b\n", "x.csv:1:1: the header lacks `a`"),
             ("a,b\n1\n", "x.csv:2: 1 values, expected 2 as in the header"),
@@ -266,14 +327,5 @@ mod tests {
         ] {
             assert_eq!(read(text).unwrap_err(), expected, "{text:?}");
         }
-    }
-
-    #[test]
-    fn other_columns_are_passed_over_where_some_are_meant() {
-        let text = "x,a,y\n\"1, 2\",7,z\n";
-        let mut reader = CsvReader::<Pair, _>::among_others("x.csv".as_ref(), text.as_bytes()).unwrap();
-        let row = reader.next_row().unwrap().unwrap();
-        assert_eq!((row.value.a, row.text("a"), row.text("b")), (7, "7", ""));
-        assert_eq!(row.error_at("a", "bad").to_string(), "x.csv:2:8: bad");
     }
 }

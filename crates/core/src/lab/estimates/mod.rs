@@ -26,6 +26,8 @@ pub enum Estimates {
     Fitted(ModelKind),
     /// The measured times in place of estimates.
     Oracle,
+    /// The column `predicted_us` of the workload, for CPUs.
+    Given,
     /// A model file with its name.
     Model(String, Box<ModelFile>),
 }
@@ -59,15 +61,20 @@ impl Estimates {
             Self::Fitted(kind) if *kind == ModelKind::default() => "model",
             Self::Fitted(kind) => kind.name(),
             Self::Oracle => "oracle",
+            Self::Given => "predicted_us",
             Self::Model(name, _) => name,
         }
     }
 
-    /// These estimates, or the measured times and a reason if no model can be fitted to the workload.
+    /// These estimates, or others and a reason: the user's own in place of the default, or the measured times if no model can be
+    /// fitted to the workload.
     #[must_use]
     pub fn suited_to(self, workload: &Workload) -> (Self, Option<String>) {
         if !matches!(self, Self::Fitted(_)) {
             return (self, None);
+        }
+        if self.name() == "model" && workload.rows.iter().any(|row| row.predicted_us.is_some()) {
+            return (Self::Given, Some(String::from("the workload has predictions")));
         }
         if !workload.has_features() {
             return (Self::Oracle, Some(String::from("the workload has service times only")));
@@ -87,6 +94,7 @@ impl Estimates {
     pub(in crate::lab) fn alone_us(&self, workload: &Workload) -> Result<Vec<PerClass<Option<f64>>>, LabError> {
         match self {
             Self::Oracle => Ok(workload.rows.iter().map(|row| measured_us(&row.measured)).collect()),
+            Self::Given => Ok(workload.rows.iter().map(|row| PerClass::two(row.predicted_us, None)).collect()),
             _ if !workload.has_features() => Err(LabError::NoFeatures { estimates: self.name().to_owned() }),
             &Self::Fitted(model) => {
                 let options = TrainOptions { model, folds: FOLDS, ..TrainOptions::default() };

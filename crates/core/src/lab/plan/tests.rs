@@ -17,6 +17,7 @@ fn workload(has_gpu: bool) -> Workload {
             mode: Mode::Or,
             features: Features::default(),
             index_features: None,
+            predicted_us: None,
             measured: PerClass::two(time(us), if has_gpu { time(us / 10.0) } else { None }),
             results: 10,
         }

@@ -84,10 +84,7 @@ pub struct SweepRow {
     pub covered_share: Option<Digits<4>>,
 }
 
-impl Record for SweepRow {
-    const REMOVED: &'static [&'static str] = &["gpu_memory_mb", "gpu_memory_epoch"];
-    const REMEDY: &'static str = "play the sweep again with this version, into another folder";
-}
+impl Record for SweepRow {}
 
 /// The result folder of one sweep.
 #[derive(Clone, Debug)]

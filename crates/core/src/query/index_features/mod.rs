@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sketch_tells_what_lists_share_where_independence_is_wrong() {
+    fn the_sketch_tells_what_dependent_lists_share() {
         // Multiples of 7 and of 14 share all of the latter; the other pair shares none.
         let every = |step: usize, from: u32| (from..200_000).step_by(step).map(|doc| (doc, 1)).collect::<Vec<_>>();
         let index = Index::from_lists(&[("t0", every(14, 0)), ("t1", every(7, 0)), ("t2", every(14, 3))]).unwrap();

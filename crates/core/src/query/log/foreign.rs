@@ -1,5 +1,6 @@
 //! Files that are no query logs, although each of their lines could be a query.
 
+use super::recognise::Source;
 use super::table::Kind;
 
 /// First lines of such files, in lower case, with the form of the file.
@@ -37,4 +38,17 @@ pub(super) fn is_record(line: &str) -> bool {
     };
     let is_time = |word: &str| word.matches(':').count() >= 2 && Kind::of(word) == Kind::Time;
     line.split_whitespace().any(|word| is_pair(word) || is_time(word) || word.starts_with("HTTP/"))
+}
+
+/// What a file of effectiveness holds, in words: judgements on several lines, or a run.
+pub(super) fn judgements_or_run(log: &Source<'_>) -> Option<&'static str> {
+    let words = |line: &str| -> Vec<String> { line.split_whitespace().map(str::to_owned).collect() };
+    let is_number = |word: &str| word.parse::<f64>().is_ok();
+    let is_judgement =
+        |line: &str| matches!(&words(line)[..], [_, iter, _, grade] if is_number(iter) && is_number(grade));
+    let is_run = |line: &str| matches!(&words(line)[..], [_, q0, _, rank, score, _] if q0 == "Q0" && is_number(rank) && is_number(score));
+    if log.lines.len() > 1 && log.share(is_judgement) == 1.0 {
+        return Some("relevance judgements");
+    }
+    (log.share(is_run) == 1.0).then_some("a TREC run")
 }

@@ -5,13 +5,34 @@ use std::path::Path;
 use serde_json::{Deserializer, Map, Value};
 
 use super::names::{IDS, QUERIES, normal};
-use super::{LogEntry, weights};
+use super::recognise::Form;
+use super::table::Table;
+use super::{LogEntry, LogFormat, weights};
 use crate::files::{InputError, json_message};
 
-pub(super) struct Found {
-    pub(super) entries: Vec<LogEntry>,
+pub(super) const JSON: Form = Form {
+    format: LogFormat::Json,
+    name: "json",
+    likeness: |log| {
+        // Sogou puts queries into brackets, but never first on a line.
+        let first = log.lines[0].1.trim_start();
+        f64::from(first.starts_with('{') || first.starts_with('[') && !first.contains('\t'))
+    },
+    read: |log, _| Ok(parse(log.path, &log.behind_remarks())?.table("JSON")),
+};
+
+/// An engine's slow log in lines.
+pub(super) const SLOW_LOG: Form = Form {
+    format: LogFormat::SlowLog,
+    name: "slow-log",
+    likeness: |log| f64::from(log.share(|line| line.contains("took[") && line.contains("source[")) > 0.5),
+    read: |log, _| Ok(parse_slow_lines(log.text).table("slow log")),
+};
+
+struct Found {
+    entries: Vec<LogEntry>,
     /// Objects without a query, such as headers of requests.
-    pub(super) skipped: usize,
+    skipped: usize,
 }
 
 /// Clauses of a request that only filter and hold no words of the query.
@@ -27,7 +48,7 @@ const HEADERS: [&str; 7] =
 ///
 /// # Errors
 /// With line and column: text that is not JSON, objects without a query.
-pub(super) fn parse(path: &Path, text: &str) -> Result<Found, InputError> {
+fn parse(path: &Path, text: &str) -> Result<Found, InputError> {
     let mut found = Found { entries: Vec::new(), skipped: 0 };
     let mut values = Deserializer::from_str(text).into_iter::<Value>();
     let (mut line, mut counted) = (1, 0);
@@ -102,7 +123,7 @@ fn take(path: &Path, line: u64, value: &Value, found: &mut Found) -> Result<(), 
             found.skipped += 1;
         }
         None => {
-            let wrong = field(map, &["query"]).map(|query| format!("`query` is `{query}`, expected text or a request"));
+            let wrong = field(map, "query").map(|query| format!("`query` is `{query}`, expected text or a request"));
             return Err(InputError::line(path, line, wrong.unwrap_or_else(|| "no field `query`".to_owned())));
         }
     }
@@ -135,7 +156,7 @@ fn query_of(map: &Map<String, Value>) -> Option<String> {
 }
 
 /// The words of a request in an engine's query language.
-pub(super) fn request_words(request: &Value) -> Option<String> {
+fn request_words(request: &Value) -> Option<String> {
     let mut words = Vec::new();
     gather(request.get("query").unwrap_or(request), "", &mut words);
     (!words.is_empty()).then(|| words.join(" "))
@@ -163,12 +184,18 @@ fn gather(clause: &Value, key: &str, words: &mut Vec<String>) {
     }
 }
 
-fn field<'a>(map: &'a Map<String, Value>, names: &[&str]) -> Option<&'a Value> {
-    let named = |wanted: &&str| map.iter().find(|(name, _)| normal(name) == *wanted).map(|(_, value)| value);
-    names.iter().find_map(named)
+fn field<'a>(map: &'a Map<String, Value>, names: &str) -> Option<&'a Value> {
+    let named = |wanted: &str| map.iter().find(|(name, _)| normal(name) == wanted).map(|(_, value)| value);
+    names.split(' ').find_map(named)
 }
 
 impl Found {
+    fn table(self, form: &str) -> Table {
+        let Self { entries, skipped } = self;
+        let skipped = if skipped > 0 { format!(", {skipped} records without words left out") } else { String::new() };
+        Table { entries, found: format!("{form}{skipped}") }
+    }
+
     /// Adds a query, unless it has no words. Its label is its id, or its number.
     fn add(&mut self, id: Option<String>, query: &str, line: u64) {
         let text = query.trim().to_owned();
@@ -182,7 +209,7 @@ impl Found {
 }
 
 /// Reads a slow log in lines whose records hold `source[...]`; also counts records without a query.
-pub(super) fn parse_slow_lines(text: &str) -> Found {
+fn parse_slow_lines(text: &str) -> Found {
     let mut found = Found { entries: Vec::new(), skipped: 0 };
     for (line, text) in (1..).zip(text.lines()) {
         if text.trim().is_empty() {

@@ -5,7 +5,7 @@
 //! | form | such as | known by |
 //! | --- | --- | --- |
 //! | JSON | BEIR, Elasticsearch's slow logs and requests, Rally's queries; objects or arrays | `{` or `[` comes first |
-//! | topics | `<num> Number: 301`, `<title> ocean tides`, see [`topics`](topics::parse_topics) | `<` comes first |
+//! | topics | `<num> Number: 301`, `<title> ocean tides`, see `topics.rs` | `<` comes first |
 //! | slow log | `took[5ms], source[{"query": ...}]` | `took[` and `source[` |
 //! | tab-separated | MS MARCO, AOL, ORCAS, Sogou, Excite | half of the lines or more have a tab |
 //! | CSV | `id,query`, values perhaps in quotes | equal numbers of cells, and a header, numbers, times or quotes among them |
@@ -17,19 +17,23 @@
 //! over. An entry's number, which becomes its [`QueryId`], counts entries from 0; its label is its id, or that number where
 //! there is none. Queries may have weighted terms (`weights.rs`).
 
+mod colon;
+mod csv;
 mod foreign;
 mod json;
 mod names;
+mod plain;
 mod recognise;
 mod table;
 mod topics;
+mod tsv;
 mod weights;
 
 pub use weights::{counted_terms, has_unused_weights};
 
 use std::path::Path;
 
-use self::recognise::recognised;
+use self::recognise::{FORMS, Form, Source, recognised};
 use self::table::Table;
 use super::Query;
 use crate::base::ids::QueryId;
@@ -80,18 +84,14 @@ impl LogFormat {
     pub const ALL: [Self; 7] =
         [Self::Plain, Self::Tsv, Self::Csv, Self::Colon, Self::Json, Self::Topics, Self::SlowLog];
 
+    fn form(self) -> &'static Form {
+        FORMS.iter().find(|form| form.format == self).unwrap_or(&plain::PLAIN)
+    }
+
     /// The name in options.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Plain => "plain",
-            Self::Tsv => "tsv",
-            Self::Csv => "csv",
-            Self::Colon => "colon",
-            Self::Json => "json",
-            Self::Topics => "topics",
-            Self::SlowLog => "slow-log",
-        }
+        self.form().name
     }
 }
 
@@ -102,6 +102,13 @@ pub struct LogOptions {
     pub format: Option<LogFormat>,
     /// The column of the query, from 1.
     pub column: Option<usize>,
+}
+
+impl LogOptions {
+    /// These options, with the query in this column unless they name one.
+    fn or_column(self, column: usize) -> Self {
+        Self { column: self.column.or(Some(column)), ..self }
+    }
 }
 
 /// A log's queries, looked up in an index, with counts of the losses.
@@ -141,7 +148,7 @@ fn understood(path: &Path, text: Text, options: &LogOptions) -> Result<Log, Inpu
     let Text { text, encoding } = text;
     let lines: Vec<(u64, &str)> = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()).collect();
     let Table { entries, mut found } = match lines.first() {
-        Some(_) => recognised(path, &text, lines, options)?,
+        Some(_) => recognised(Source { path, text: &text, lines }, options)?,
         None => return Err(InputError::file(path, "no queries, expected one a line")),
     };
     if entries.is_empty() {
@@ -238,87 +245,64 @@ mod tests {
     fn known_logs_are_read_and_described() {
         let aol = "AnonID\tQuery\tQueryTime\tItemRank\tClickURL\n";
         let click = "142\tocean tides\t2006-03-01 07:17:12\t1\thttp://a.org\n";
+        let of = |form, columns, query| format!("{form}-separated, {columns} columns, query in column {query}");
         for (text, expected, found) in [
+            (&*format!("{aol}{click}"), "142 ocean tides", &of("tab", 5, "2 (`Query`), header")),
             (
-                format!("{aol}{click}"),
-                vec!["142 ocean tides"],
-                "tab-separated, 5 columns, query in column 2 (`Query`), header",
-            ),
-            (
-                format!("{click}{}142\tmoon\t2006-03-02 09:10:11\n", click.replace("\t1\t", "\t2\t")),
-                vec!["0 ocean tides", "1 moon"],
+                &format!("{click}{}142\tmoon\t2006-03-02 09:10:11\n", click.replace("\t1\t", "\t2\t")),
+                "0 ocean tides|1 moon",
                 "tab-separated, 5 columns, query in column 2, 1 further clicks on the same results left out; 2 queries, 1.5 words",
             ),
+            ("2\tandro\n1215\t3 levels of government\n", "2 andro|1215 3 levels of government", "tab-separated, 2"),
+            ("1:1:ocean tides\n2:3:moon\n", "1 ocean tides|2 moon", "colon-separated, 2 columns"),
+            ("10103\tocean tides\tD1265\thttps://a.org/t\n", "10103 ocean tides", &of("tab", 4, "2")),
             (
-                "2\tandro\n1215\t3 levels of government\n".into(),
-                vec!["2 andro", "1215 3 levels of government"],
-                "tab-separated, 2",
+                "00:00:00\t2982199073774412\t[海洋 潮汐]\t8 3\tdown.cn/a.html\n",
+                "2982199073774412 海洋 潮汐",
+                &of("tab", 5, "3"),
             ),
-            ("1:1:ocean tides\n2:3:moon\n".into(), vec!["1 ocean tides", "2 moon"], "colon-separated, 2 columns"),
+            ("84711\t3\tocean tides\n84712\t3\tmoon\n", "84711 ocean tides|84712 moon", &of("tab", 3, "3")),
+            ("who is it\t['moon']\nwhere\t['a', 'b']\n", "0 who is it|1 where", &of("tab", 2, "1")),
+            ("q1,new moon\nq2,tides\n", "q1 new moon|q2 tides", "comma-separated, 2 columns"),
+            ("paris, france\nrome, italy\n", "0 paris, france|1 rome, italy", "one query a line; 2"),
+            ("query\nocean tides\n", "0 ocean tides", "one query a line (`query`), header passed over"),
+            ("1 ocean tides\n2 moon\n3 a b\n", "0 ocean tides|1 moon|2 a b", "one query a line behind numbers"),
             (
-                "10103\tocean tides\tD1265\thttps://a.org/t\n".into(),
-                vec!["10103 ocean tides"],
-                "tab-separated, 4 columns, query in column 2",
-            ),
-            (
-                "00:00:00\t2982199073774412\t[海洋 潮汐]\t8 3\tdown.cn/a.html\n".into(),
-                vec!["2982199073774412 海洋 潮汐"],
-                "tab-separated, 5 columns, query in column 3",
-            ),
-            (
-                "84711\t3\tocean tides\n84712\t3\tmoon\n".into(),
-                vec!["84711 ocean tides", "84712 moon"],
-                "tab-separated, 3 columns, query in column 3",
-            ),
-            (
-                "who is it\t['moon']\nwhere\t['a', 'b']\n".into(),
-                vec!["0 who is it", "1 where"],
-                "tab-separated, 2 columns, query in column 1",
-            ),
-            ("q1,new moon\nq2,tides\n".into(), vec!["q1 new moon", "q2 tides"], "comma-separated, 2 columns"),
-            ("paris, france\nrome, italy\n".into(), vec!["0 paris, france", "1 rome, italy"], "one query a line; 2"),
-            ("query\nocean tides\n".into(), vec!["0 ocean tides"], "one query a line (`query`), header passed over"),
-            (
-                "1 ocean tides\n2 moon\n3 a b\n".into(),
-                vec!["0 ocean tides", "1 moon", "2 a b"],
-                "one query a line behind numbers",
-            ),
-            (
-                "2026-01-02 03:04:05 ocean tides\n2026-01-02 03:04:06 moon\n".into(),
-                vec!["0 ocean tides", "1 moon"],
+                "2026-01-02 03:04:05 ocean tides\n2026-01-02 03:04:06 moon\n",
+                "0 ocean tides|1 moon",
                 "one query a line behind",
             ),
             (
-                "TEST01 portia\nTEST02 new moon\n".into(),
-                vec!["TEST01 portia", "TEST02 new moon"],
+                "TEST01 portia\nTEST02 new moon\n",
+                "TEST01 portia|TEST02 new moon",
                 "an id and a query a line, 2 columns, query in column 2; 2 queries, 1.5 words",
             ),
             (
-                "    120 ocean tides\n      7 90s music\n".into(),
-                vec!["0 ocean tides", "1 90s music"],
+                "    120 ocean tides\n      7 90s music\n",
+                "0 ocean tides|1 90s music",
                 "one query a line behind numbers",
             ),
             (
-                "lat,lon,query\n52.5,13.4,ocean tides\n52.5,13.4,moon\n".into(),
-                vec!["0 ocean tides", "1 moon"],
-                "comma-separated, 3 columns, query in column 3 (`query`), header",
+                "lat,lon,query\n52.5,13.4,ocean tides\n52.5,13.4,moon\n",
+                "0 ocean tides|1 moon",
+                &of("comma", 3, "3 (`query`), header"),
             ),
             (
-                "sep=;\nid;query\n7;ocean tides\n8;moon\n".into(),
-                vec!["7 ocean tides", "8 moon"],
-                "semicolon-separated, 2 columns, query in column 2 (`query`), header",
+                "sep=;\nid;query\n7;ocean tides\n8;moon\n",
+                "7 ocean tides|8 moon",
+                &of("semicolon", 2, "2 (`query`), header"),
             ),
             (
-                "# Site\nSearch Term,Unique Searches,Views of Pages / Search\nocean tides,7,1.5\nmoon,3,1.5\n".into(),
-                vec!["7 ocean tides", "3 moon"],
-                "comma-separated, 3 columns, query in column 1 (`Search Term`), header",
+                "# Site\nSearch Term,Unique Searches,Views of Pages / Search\nocean tides,7,1.5\nmoon,3,1.5\n",
+                "7 ocean tides|3 moon",
+                &of("comma", 3, "1 (`Search Term`), header"),
             ),
-            ("ps4 games\nps5 games\n".into(), vec!["0 ps4 games", "1 ps5 games"], "one query a line; 2"),
-            ("#tides\n# moon\n".into(), vec!["0 #tides", "1 # moon"], "one query a line; 2"),
+            ("ps4 games\nps5 games\n", "0 ps4 games|1 ps5 games", "one query a line; 2"),
+            ("#tides\n# moon\n", "0 #tides|1 # moon", "one query a line; 2"),
         ] {
-            let log = read(&text).unwrap();
+            let log = read(text).unwrap();
             let entries: Vec<String> = log.entries.iter().map(|e| format!("{} {}", e.label, e.text)).collect();
-            assert_eq!(entries, expected, "{text}");
+            assert_eq!(entries.join("|"), expected, "{text}");
             assert!(log.found.starts_with(found), "{:?}, expected {found:?}", log.found);
         }
     }

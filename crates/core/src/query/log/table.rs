@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::Path;
 
-use super::names::{IDS, OTHERS, QUERIES, is_known, normal};
+use super::names::{IDS, OTHERS, QUERIES, has, is_known, normal};
 use super::{LogEntry, LogOptions};
 use crate::files::InputError;
 
@@ -210,12 +210,12 @@ fn query_column(path: &Path, columns: &[Column], rows: usize, options: &LogOptio
             || InputError::file(path, format!("column {column} is asked for, and it has {} (--column)", columns.len()));
         return is_there.then(|| column - 1).ok_or_else(error);
     }
-    let named = QUERIES.iter().find_map(|name| columns.iter().position(|column| column.name == *name));
+    let named = QUERIES.split(' ').find_map(|name| columns.iter().position(|column| column.name == name));
     // Column names decide, whatever the columns hold.
     if let Some(named) = named {
         return Ok(named);
     }
-    let is_other = |name: &str| OTHERS.contains(&name) || IDS.contains(&name);
+    let is_other = |name: &str| has(OTHERS, name) || has(IDS, name);
     let text = |at: &usize| columns[*at].kind == Kind::Text && !is_other(&columns[*at].name);
     let mut texts: Vec<usize> = (0..columns.len()).filter(text).collect();
     // Names of users, for example, are single words.
@@ -246,11 +246,11 @@ fn query_column(path: &Path, columns: &[Column], rows: usize, options: &LogOptio
 /// The column that names queries: of two columns the first. Of more, a column without repeated values, since user names
 /// repeat.
 fn label_column(columns: &[Column], query: usize) -> Option<usize> {
-    let is_id = |column: &Column| matches!(column.kind, Kind::Id | Kind::Number) || IDS.contains(&&*column.name);
+    let is_id = |column: &Column| matches!(column.kind, Kind::Id | Kind::Number) || has(IDS, &column.name);
     match (columns.len(), query) {
         (2, 1) => Some(0),
         _ => (0..columns.len()).find(|&at| {
-            at != query && is_id(&columns[at]) && columns[at].is_distinct && !OTHERS.contains(&&*columns[at].name)
+            at != query && is_id(&columns[at]) && columns[at].is_distinct && !has(OTHERS, &columns[at].name)
         }),
     }
 }

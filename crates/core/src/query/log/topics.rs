@@ -16,8 +16,19 @@ use std::path::Path;
 
 use html5gum::{DefaultEmitter, Token, Tokenizer};
 
-use super::LogEntry;
+use super::recognise::Form;
+use super::table::Table;
+use super::{LogEntry, LogFormat};
 use crate::files::InputError;
+
+pub(super) const FORM: Form = Form {
+    format: LogFormat::Topics,
+    name: "topics",
+    likeness: |log| f64::from(log.lines[0].1.trim_start().starts_with('<')),
+    read: |log, _| {
+        Ok(Table { entries: parse_topics(log.path, &log.behind_remarks())?, found: "TREC topics".to_owned() })
+    },
+};
 
 const TOPICS: [&str; 5] = ["top", "topic", "inex_topic", "num_topic", DOCUMENT];
 const DOCUMENT: &str = "doc";
@@ -42,7 +53,7 @@ struct Topic {
 ///
 /// # Errors
 /// With the line: a topic has no number or no query, or a number or title stands outside of topics.
-pub(super) fn parse_topics(path: &Path, text: &str) -> Result<Vec<LogEntry>, InputError> {
+fn parse_topics(path: &Path, text: &str) -> Result<Vec<LogEntry>, InputError> {
     let text = without_cdata(text);
     let (mut line, mut counted) = (1, 0);
     let mut entries = Vec::new();

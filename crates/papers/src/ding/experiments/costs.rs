@@ -99,6 +99,7 @@ fn row(input: &Input, query: &Query, mode: Mode, id: usize, us: [Option<f64>; 2]
         mode,
         features: Features::of(query, &input.index),
         index_features: None,
+        predicted_us: None,
         measured: PerClass::two(cpu, gpu),
         results: results as u32,
     }
