@@ -31,7 +31,6 @@ UNITS = [
     ("wang/wang.cu", "wang"),
     ("host_reads.cu", "host_reads"),
     ("wei/wei.cu", "wei"),
-    ("indexing/indexing.cu", "indexing"),
 ]
 OPTIONS = ["--std=c++17", "--fmad=false", "--extra-device-vectorization", "--ptxas-options=-v"]
 # Committed for each unit: file suffix, architecture.

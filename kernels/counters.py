@@ -15,7 +15,6 @@ what it has measured. Clocks are left alone.
 import argparse
 import csv
 import io
-import json
 import pathlib
 import re
 import subprocess
@@ -81,12 +80,6 @@ def runs(tandem, index, scratch):
         return [tandem, "search", index, "--queries", log, "--on", "gpu", "--mode", mode, "-k", k, "--batch", batch,
                 "-o", scratch / f"results-{mode}"]
 
-    text = scratch / "text.jsonl"
-    with text.open("w") as file:
-        for i in range(100_000):
-            body = " ".join(words[(i * step) % len(words)] for step in range(1, 40))
-            file.write(json.dumps({"id": str(i), "text": body}) + "\n")
-
     return [
         # The upload, by parts; queries alone, and in batches of up to 4096.
         (bench("gpu-queries", 300), "measure_blocks|scan_rows|scan_tiles|write_blocks|score_lone|score_.*batch",
@@ -107,7 +100,6 @@ def runs(tandem, index, scratch):
         # A measurement as short as this is one launch. The first three have P 32, the next three P 64.
         (reproduce("huang-table1", 64, small) + ["--seconds", "0.0001"], "ranges_.*", "4|5|6", 12),
         (reproduce("wang-fig6", 1000, small), "rank_cached", "2|9|20", 3),
-        ([tandem, "index", "build", text, "--gpus", "1", "-o", scratch / "built"], "count_.*|scan_.*|number_words|list_words|set_terms|map_tokens|scatter|.*_postings", "1|2|3", 40),
         ([tandem, "reproduce", "wei-table5", "--docs", "5000", "--out", scratch], "index_slots", "1|2|4", 2),
     ]
 

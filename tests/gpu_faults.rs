@@ -17,10 +17,8 @@ use occupied::{flag, in_a_process_that_waits, occupy};
 use tandem::base::ids::{JobId, QueryId};
 use tandem::base::machine::{FaultKind, FaultPlan, Machine, PerClass};
 use tandem::base::time::Nanos;
-use tandem::corpus::{Collection, Tokenizer};
 use tandem::cost::{Cost, MachineModel};
 use tandem::index::{Bm25, Index, IndexBuilder};
-use tandem::indexing::{BuildOptions, HashIndexer, build_by};
 use tandem::live::{self, Ending, LanePool, LaneWork, LiveOutcome, LiveQuery, LiveRun, QuerySet};
 use tandem::query::{Mode, Query};
 use tandem::sched::{Job, Jobs, Lane, LanesToPoll, Next, Policy};
@@ -178,7 +176,6 @@ fn a_gpu_that_never_answers_ends_every_use_in_an_error_and_all_can_be_dropped() 
         let index = write_index();
         let executor = || GpuExecutor::new(&index, Bm25::default()).unwrap();
         let (mut alone, mut together, mut piped) = (executor(), executor(), executor());
-        let mut indexer = HashIndexer::on_gpu(Some(1), 1).unwrap();
         let query = Query::prepare(QueryId(0), "lost", &["t001", "t002"], &index).unwrap();
         let batch = [Request { query: &query, mode: Mode::Or, k: 10 }; 300];
         let mut answers = Answers::default();
@@ -205,16 +202,6 @@ fn a_gpu_that_never_answers_ends_every_use_in_an_error_and_all_can_be_dropped() 
         let error = alone.search(&query, Mode::Or, 10, &mut Vec::new()).unwrap_err().to_string();
         assert!(error.contains("stopped at an earlier error"), "{error}");
         drop((alone, together, piped));
-
-        let dir = tempfile::tempdir().unwrap();
-        let text = dir.path().join("text.jsonl");
-        std::fs::write(&text, "{\"id\": \"1\", \"text\": \"lost and found\"}\n").unwrap();
-        let tokenizer = Tokenizer::from_name("ascii").unwrap();
-        let options = BuildOptions { tokenizer, bm25: Bm25::default(), threads: 1, memory_bytes: None };
-        let collection = Collection::open(&text, 1).unwrap();
-        build_by(&mut indexer, collection, &dir.path().join("built"), &options, &|_| ()).unwrap();
-        let lost = indexer.gpu_report().lost;
-        assert!(lost.len() == 1 && lost[0].contains("CUDA_ERROR_TIMEOUT"), "{lost:?}");
 
         let error = GpuExecutor::new(&index, Bm25::default()).unwrap_err().to_string();
         assert!(error.contains("did not answer"), "{error}");

@@ -7,9 +7,6 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use tandem::index::Index;
-use tandem::search::device::{GpuError, list_gpus};
-
-use crate::skipped;
 
 fn tandem(dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tandem"));
@@ -105,14 +102,14 @@ fn a_disk_that_takes_no_more_ends_the_build_and_keeps_what_resumes() {
 }
 
 #[test]
-fn every_memory_number_of_threads_and_method_makes_the_same_index() {
+fn every_memory_and_number_of_threads_makes_the_same_index() {
     let dir = tempfile::tempdir().unwrap();
     write_lines(&dir.path().join("c.jsonl"), 9_000);
     let whole = build(dir.path(), &["c.jsonl", "-o", "whole", "--cpus", "1"]);
     for memory in ["1", "1MiB", "96MiB", "112MiB", "1GiB"] {
-        for (threads, method) in [("1", "hash"), ("3", "hash"), ("2", "trie")] {
-            let arguments = ["c.jsonl", "-o", "out", "--memory", memory, "--cpus", threads, "--method", method];
-            assert!(build(dir.path(), &arguments) == whole, "{memory}, {threads} threads, {method}");
+        for threads in ["1", "3"] {
+            let arguments = ["c.jsonl", "-o", "out", "--memory", memory, "--cpus", threads];
+            assert!(build(dir.path(), &arguments) == whole, "{memory}, {threads} threads");
             assert_eq!(fs::read_dir(dir.path().join("out")).unwrap().count(), 1, "nothing but the index stays");
         }
     }
@@ -125,13 +122,12 @@ fn an_id_that_comes_again_is_told_with_both_places_in_any_memory() {
     write_lines(&path, 9_000);
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replace("{\"id\":\"d8500\"", "{\"id\":\"d30\"")).unwrap();
-    for (memory, method) in [("1MiB", "hash"), ("1GiB", "hash"), ("1MiB", "trie")] {
-        let arguments =
-            ["index", "build", "c.jsonl", "-o", "out", "--memory", memory, "--cpus", "2", "--method", method];
+    for memory in ["1MiB", "1GiB"] {
+        let arguments = ["index", "build", "c.jsonl", "-o", "out", "--memory", memory, "--cpus", "2"];
         let out = tandem(dir.path(), &arguments).output().unwrap();
         let message = String::from_utf8_lossy(&out.stderr).into_owned();
         let expected = "c.jsonl:8501: id \"d30\" is already that of line 31, expected one document an id";
-        assert!(message.contains(expected) && out.status.code() == Some(2), "{memory}, {method}: {message}");
+        assert!(message.contains(expected) && out.status.code() == Some(2), "{memory}: {message}");
     }
 }
 
@@ -248,11 +244,12 @@ fn damaged_archives_are_refused_with_file_and_offset() {
 }
 
 #[test]
-fn every_method_makes_the_same_index_of_several_packed_files() {
+fn several_packed_files_make_the_same_index_as_one() {
     let dir = tempfile::tempdir().unwrap();
     let lines: Vec<String> = documents(3_000)
         .map(|(id, text)| format!("{{\"id\":\"{id}\",\"text\":\"Running {text} and 2011 café\"}}\n"))
         .collect();
+    fs::write(dir.path().join("c.jsonl"), lines.concat()).unwrap();
     let mut inputs = Vec::new();
     for (number, lines) in lines.chunks(700).enumerate() {
         let name = format!("{number}.jsonl.zst");
@@ -260,68 +257,6 @@ fn every_method_makes_the_same_index_of_several_packed_files() {
         inputs.push(name);
     }
     let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
-    let whole = |more: &[&str], out| build(dir.path(), &[&inputs[..], more, &["--stem", "porter", "-o", out]].concat());
-    let expected = whole(&[], "hash");
-    assert!(whole(&["--method", "trie", "--parsers", "3", "--indexers", "2"], "trie") == expected);
-    assert!(whole(&["--method", "trie", "--memory", "4MiB", "--cpus", "1"], "small") == expected);
-    assert_eq!(fs::read_dir(dir.path().join("trie")).unwrap().count(), 1, "nothing but the index stays");
-    for (more, said) in [
-        (&["--parsers", "2"][..], "--parsers is for --method trie"),
-        (&["--streams", "2"], "--streams is for --gpus 1"),
-        (&["--gpus", "2"], "--method hash indexes on one GPU, because two are slower than one (--gpus 1, not 2)"),
-        (&["--gpus", "1", "--streams", "2", "--cpus", "1"], "2 streams of GPUs take a thread each, and there are 1"),
-        (&["--method", "trie", "--gpus", "1", "--streams", "2"], "--streams is for --method hash"),
-        (&["--method", "trie", "--indexers", "0"], "the build needs an indexer"),
-    ] {
-        let out =
-            tandem(dir.path(), &[&["index", "build", "0.jsonl.zst", "-o", "none"], more].concat()).output().unwrap();
-        assert_eq!(out.status.code(), Some(2));
-        assert!(String::from_utf8_lossy(&out.stderr).contains(said), "{}", String::from_utf8_lossy(&out.stderr));
-    }
-}
-
-#[test]
-fn a_trie_that_is_killed_leaves_nothing_that_the_next_build_keeps() {
-    let dir = tempfile::tempdir().unwrap();
-    write_lines(&dir.path().join("c.jsonl"), 6_000);
-    let whole = build(dir.path(), &["c.jsonl", "-o", "whole"]);
-    let arguments = ["index", "build", "c.jsonl", "-o", "out", "--memory", "4MiB", "--method", "trie", "--cpus", "2"];
-    for millis in [30, 120, 400] {
-        let mut child = tandem(dir.path(), &arguments).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(millis));
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-    assert!(build(dir.path(), &arguments[2..]) == whole);
-    assert_eq!(fs::read_dir(dir.path().join("out")).unwrap().count(), 1, "nothing but the index stays");
-}
-
-#[test]
-fn gpus_that_are_not_there_are_refused_before_anything_is_read() {
-    let Err(GpuError::NoGpu(_)) = list_gpus() else { return };
-    let dir = tempfile::tempdir().unwrap();
-    write_lines(&dir.path().join("c.jsonl"), 10);
-    for method in ["hash", "trie"] {
-        let arguments = ["index", "build", "c.jsonl", "-o", "out", "--gpus", "1", "--method", method];
-        let out = tandem(dir.path(), &arguments).output().unwrap();
-        let message = String::from_utf8_lossy(&out.stderr).into_owned();
-        assert!(out.status.code() == Some(2) && message.contains("no GPU to use"), "{message}");
-        assert!(!dir.path().join("out").exists());
-    }
-}
-
-#[test]
-fn a_build_on_a_gpu_that_is_killed_at_any_time_ends_with_the_same_index() {
-    if let Err(GpuError::NoGpu(reason)) = list_gpus() {
-        assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {reason}");
-        skipped::skipped("no GPU");
-        return;
-    }
-    let dir = tempfile::tempdir().unwrap();
-    write_lines(&dir.path().join("c.jsonl"), 12_000);
-    let whole = build(dir.path(), &["c.jsonl", "-o", "whole"]);
-    let arguments = ["index", "build", "c.jsonl", "-o", "out", "--memory", "1MiB", "--gpus", "1", "--streams", "2"];
-    kill_later_and_later(dir.path(), &arguments, (0..20).map(|step| 100 + 37 * step));
-    assert!(build(dir.path(), &arguments[2..]) == whole);
-    assert_eq!(fs::read_dir(dir.path().join("out")).unwrap().count(), 1, "nothing but the index stays");
+    let whole = |inputs: &[&str], out| build(dir.path(), &[inputs, &["--stem", "porter", "-o", out]].concat());
+    assert!(whole(&inputs, "packed") == whole(&["c.jsonl"], "plain"));
 }

@@ -7,7 +7,6 @@ use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 
 use serde_json::json;
 
-use super::method::MethodArguments;
 use super::parameters::Bm25Arguments;
 use super::{Duplicates, IndexOut, give, say_repeated};
 use crate::Failure;
@@ -16,7 +15,7 @@ use crate::output::is_verbose;
 use tandem_core::corpus::{Collection, Skipped, Tokenizer, Words};
 use tandem_core::files::{InputError, free_memory_bytes, read_lines};
 use tandem_core::index::{Index, IndexError};
-use tandem_core::indexing::{BuildError, BuildOptions, BuildSummary, Indexer, Progress, Stages, build_by};
+use tandem_core::indexing::{BuildError, BuildOptions, BuildSummary, Progress, Stages, build_from_text};
 
 /// Text, and the rules that cut it into terms.
 #[derive(Debug, clap::Args)]
@@ -51,11 +50,8 @@ pub(super) struct Arguments {
     out: IndexOut,
     #[command(flatten)]
     duplicates: Duplicates,
-    #[command(flatten)]
-    method: MethodArguments,
     /// Memory limit of the process, such as 2GiB. Lists beyond it go to disk, into the folder of the index, where an interrupted
-    /// build continues. A note says if more memory is needed. The dictionary of `--method trie` and the GPU driver are not
-    /// included [default: half of the free memory]
+    /// build continues. A note says if more memory is needed [default: half of the free memory]
     #[arg(long, value_name = "BYTES", value_parser = super::parameters::bytes)]
     memory: Option<u64>,
     /// Number of CPU cores to use; the index does not depend on it [default: all]
@@ -67,14 +63,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
     let options = arguments.text.checked(arguments.memory, arguments.cpus)?;
     arguments.out.check()?;
-    let mut way = arguments.method.checked(options.threads)?;
     let mut collection = Collection::open_all(arguments.text.inputs.clone(), options.threads)?;
     if arguments.duplicates.keeps_last() {
         collection.allow_repeated_ids();
     }
     errln!("{}", collection.found());
     let (summary, repeated) = arguments.duplicates.apply(&arguments.out.out, |folder| {
-        build_showing(way.indexer(), collection, folder, &options).map_err(|e| match e {
+        build_showing(collection, folder, &options).map_err(|e| match e {
             BuildError::Index(IndexError::Collection(what)) => InputError::file(&arguments.text.inputs[0], what).into(),
             e => Failure::from(e),
         })
@@ -109,9 +104,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     say_repeated(repeated);
     outln!("tokenizer  {}", index.tokenizer_name());
     outln!("index      {}", arguments.out.out.display());
-    let method = way.describe();
     let more = json!({
-        "method": method,
         "text_bytes": summary.bytes,
         "runs_on_disk": summary.runs_on_disk,
         "resumed_bytes": summary.resumed_bytes,
@@ -132,7 +125,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Builds an index, with progress on standard error.
 pub(crate) fn build_showing(
-    indexer: &mut dyn Indexer,
     collection: Collection,
     out: &Path,
     options: &BuildOptions,
@@ -145,7 +137,7 @@ pub(crate) fn build_showing(
     let bar = ProgressBar::new(expected_bytes.unwrap_or(0))
         .with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner()));
     bar.enable_steady_tick(Duration::from_millis(100));
-    let summary = build_by(indexer, collection, out, options, &|progress| match progress {
+    let summary = build_from_text(collection, out, options, &|progress| match progress {
         Progress::Reading { documents, bytes } => {
             bar.set_position(bytes);
             bar.set_message(format!("read {} documents, {}", HumanCount(documents), HumanBytes(bytes)));

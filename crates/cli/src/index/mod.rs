@@ -4,7 +4,6 @@ mod build;
 mod export;
 mod import;
 mod info;
-mod method;
 mod parameters;
 mod quantise;
 mod reorder;

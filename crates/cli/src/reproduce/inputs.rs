@@ -8,7 +8,7 @@ use crate::{Failure, defaults, index::build_showing};
 use tandem_core::corpus::{Collection, Tokenizer, Words};
 use tandem_core::files::free_memory_bytes;
 use tandem_core::index::{Bm25, Index};
-use tandem_core::indexing::{BuildOptions, HashIndexer};
+use tandem_core::indexing::BuildOptions;
 use tandem_core::query::{LogOptions, Query};
 use tandem_papers::{Input, RealLog};
 
@@ -81,7 +81,7 @@ fn real_index(out: &Path, corpus: &Path) -> Result<Arc<Index>, Failure> {
         memory_bytes: free_memory_bytes().map(|free| free / 2),
     };
     errln!("indexing {} into {}", corpus.display(), folder.display());
-    build_showing(&mut HashIndexer::default(), Collection::open(corpus, threads)?, &folder, &options)?;
+    build_showing(Collection::open(corpus, threads)?, &folder, &options)?;
     Ok(Arc::new(Index::open(&folder)?))
 }
 

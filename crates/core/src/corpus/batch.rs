@@ -79,14 +79,6 @@ impl Batch {
         }
     }
 
-    pub(crate) fn bytes_in_memory(&self) -> usize {
-        match &self.kind {
-            Kind::Lines(lines) => lines.bytes_in_memory(),
-            Kind::Warc(records) | Kind::Trec(records) => records.bytes.len(),
-            Kind::Files(_) => 0,
-        }
-    }
-
     /// The base of its documents' lines or bytes, if these are counted.
     pub fn line_base(&self) -> Option<LineBase> {
         match &self.kind {

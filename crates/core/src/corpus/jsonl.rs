@@ -211,10 +211,6 @@ impl LineBatch {
         self.lines
     }
 
-    pub(super) fn bytes_in_memory(&self) -> usize {
-        self.bytes.len()
-    }
-
     /// Reads the lines into `memory` unless they are there already.
     pub(super) fn load(&mut self, memory: &mut Vec<u8>) -> Result<(), InputError> {
         if let (Some(file), LineBase::Offset(offset), true) = (&self.file, self.lines, self.bytes.is_empty()) {
@@ -399,12 +395,12 @@ mod tests {
             let mut memory = Vec::new();
             while let Some(expected) = at_once.next_batch().unwrap() {
                 let mut batch = later.next_batch().unwrap().unwrap();
-                assert!(batch.bytes_in_memory() == 0 && batch.bytes() == expected.bytes());
+                assert!(batch.bytes.is_empty() && batch.bytes() == expected.bytes());
                 batch.load(&mut memory).unwrap();
                 assert!(batch.bytes == expected.bytes && batch.digest() == expected.digest());
                 assert_eq!(batch.lines.number(&path, 3), Some(expected.lines.first() + 2));
                 batch.unload(&mut memory);
-                assert_eq!((batch.bytes_in_memory(), memory.len()), (0, expected.bytes.len()));
+                assert_eq!((batch.bytes.len(), memory.len()), (0, expected.bytes.len()));
             }
             assert!(later.next_batch().unwrap().is_none());
         }

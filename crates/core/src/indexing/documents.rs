@@ -52,14 +52,6 @@ impl SegmentDocuments {
     }
 
     /// Sets the documents' lengths, which were not known when the documents were added.
-    pub(crate) fn set_lengths(&mut self, lengths: &[u32]) {
-        self.lengths.copy_from_slice(lengths);
-    }
-
-    pub(crate) fn bytes(&self) -> usize {
-        4 * (self.lengths.len() + self.lines.len() + self.id_ends.len()) + self.ids.len()
-    }
-
     pub(crate) fn ids(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(&0).chain(&self.id_ends);
         starts.zip(&self.id_ends).map(|(&start, &end)| &self.ids[start as usize..end as usize])

@@ -131,7 +131,7 @@ pub fn build_from_text(
     options: &BuildOptions,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<BuildSummary, BuildError> {
-    build_by(&mut HashIndexer::default(), collection, dir, options, progress)
+    build_by(&mut HashIndexer, collection, dir, options, progress)
 }
 
 /// Indexes as [`build_from_text`] does, with an indexer of choice. The index is the same.

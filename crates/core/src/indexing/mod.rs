@@ -29,6 +29,5 @@ pub mod synth;
 pub use documents::SegmentDocuments;
 pub use error::BuildError;
 pub use indexer::{BuildOptions, BuildSummary, Indexer, Inverted, Stages, build_by, build_from_text};
-pub use invert::{GpuReport, HashIndexer};
 pub use progress::{MemoryNeed, Progress};
 pub use quantise::quantise;

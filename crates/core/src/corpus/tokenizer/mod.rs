@@ -187,23 +187,6 @@ impl Tokenizer {
         words::for_each_word(self.words, text, cutter, visit);
     }
 
-    /// Rewrites `text` so that rules for ASCII, which take bytes above 127 for letters, find its words. Words that need
-    /// the tables of Unicode are cut here. The text is passed to `write` in consecutive pieces; no letter or digit may
-    /// follow the last piece.
-    pub(crate) fn simplify(&self, text: &str, cutter: &mut Cutter, write: impl FnMut(&[u8])) {
-        words::simplify(self.words, text, cutter, write);
-    }
-
-    /// Calls `visit` for each word of [simplified](Self::simplify) text, byte by byte.
-    #[cfg(test)]
-    pub(crate) fn for_each_simple_word(words: Words, text: &[u8], visit: impl FnMut(&[u8])) {
-        words::for_each_simple_word(words, text, visit);
-    }
-
-    pub(crate) fn words(&self) -> Words {
-        self.words
-    }
-
     /// The term of `word`; `None` for a stop word.
     #[must_use]
     pub fn term_of<'a>(&self, word: &'a str) -> Option<Cow<'a, str>> {

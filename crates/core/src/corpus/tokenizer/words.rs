@@ -40,39 +40,6 @@ pub(super) fn for_each_word(words: Words, text: &str, cutter: &mut Cutter, mut v
     }
 }
 
-/// Rewrites `text` so that rules for ASCII, which take bytes above 127 for letters, find its words. Words that are not
-/// ASCII, or only after lower-casing, are cut here and written between blanks.
-///
-/// The pieces passed to `write` are consecutive. No letter or digit may follow the last one.
-pub(super) fn simplify(words: Words, text: &str, cutter: &mut Cutter, mut write: impl FnMut(&[u8])) {
-    let Cutter { lower, word } = cutter;
-    match words {
-        Words::Ascii if text.is_ascii() => write(text.as_bytes()),
-        Words::Ascii if has_letters_that_become_ascii(text) => for_each_ascii_slowly(text, word, |word| {
-            write(word);
-            write(b" ");
-        }),
-        Words::Ascii => {
-            lower.clear();
-            lower.extend(text.bytes().map(|byte| if byte.is_ascii() { byte } else { b' ' }));
-            write(lower);
-        }
-        Words::Unicode => {
-            let mut rest = text;
-            while let Some((start, end)) = next_stretch(rest) {
-                write(&rest.as_bytes()[..start]);
-                write(b" ");
-                for_each_unicode(&rest[start..end], word, |word| {
-                    write(word);
-                    write(b" ");
-                });
-                rest = &rest[end..];
-            }
-            write(rest.as_bytes());
-        }
-    }
-}
-
 /// The first stretch between blanks that is not all ASCII.
 fn next_stretch(text: &str) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
@@ -138,31 +105,6 @@ fn for_each_ascii_slowly(text: &str, word: &mut String, mut visit: impl FnMut(&[
     }
 }
 
-/// Calls `visit` for each word of [simplified](simplify) text, lower-cased: the kernel's result, computed byte by byte.
-#[cfg(test)]
-pub(super) fn for_each_simple_word(words: Words, text: &[u8], mut visit: impl FnMut(&[u8])) {
-    let is_letter = |byte: u8| byte.is_ascii_alphabetic() || byte >= 0x80;
-    let at = |place: usize| text.get(place).copied().unwrap_or(b' ');
-    let mut word = Vec::new();
-    for place in 0..=text.len() {
-        let here = at(place);
-        if is_letter(here) || here.is_ascii_digit() {
-            word.push(here.to_ascii_lowercase());
-            continue;
-        }
-        let (before, after) = (at(place.wrapping_sub(1)), at(place + 1));
-        let joins = b"'.:".contains(&here) && is_letter(before) && is_letter(after)
-            || b"'.,;".contains(&here) && before.is_ascii_digit() && after.is_ascii_digit();
-        if words == Words::Unicode && (here == b'_' || joins) {
-            continue;
-        }
-        if !word.is_empty() {
-            visit(&word);
-            word.clear();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -173,12 +115,6 @@ mod tests {
         let mut found = Vec::new();
         let visit = |word: &[u8]| found.push(String::from_utf8(word.to_vec()).unwrap());
         for_each_word(words, text, &mut Cutter::default(), visit);
-        found
-    }
-
-    fn cut_simple(words: Words, text: &[u8]) -> Vec<String> {
-        let mut found = Vec::new();
-        for_each_simple_word(words, text, |word| found.push(String::from_utf8(word.to_vec()).unwrap()));
         found
     }
 
@@ -232,15 +168,6 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(400))]
-
-        #[test]
-        fn simplified_texts_have_the_same_words(text in "([ a-cA-C0-2_'.:,;\"\n-]|[äÖßİ\u{212a}Σσеж\u{301}\u{93e}\u{e01}一\u{1f1e6}\u{200d}\u{ad}’–🙂א]|\\PC){0,90}") {
-            for words in [Words::Ascii, Words::Unicode] {
-                let mut simple = Vec::new();
-                simplify(words, &text, &mut Cutter::default(), |piece| simple.extend_from_slice(piece));
-                prop_assert_eq!(cut_simple(words, &simple), cut(words, &text));
-            }
-        }
 
         #[test]
         fn texts_of_all_scripts_are_cut_as_defined(text in "([ a-cA-C0-2_'.:,;\"\n-]|[äÖßİ\u{212a}Σσеж\u{301}\u{93e}\u{e01}一\u{1f1e6}\u{200d}\u{ad}’–🙂א]|\\PC){0,90}") {

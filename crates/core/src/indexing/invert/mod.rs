@@ -16,7 +16,7 @@
 //! | file | what it does |
 //! | --- | --- |
 //! | `interner.rs`, `pending.rs` | numbers for words, looked up many at once: with growing lists what a token costs |
-//! | `worker.rs` | who takes batches: CPU cores, or [`gpu`] streams and their threads |
+//! | `worker.rs` | what a thread does with batches |
 //! | `accumulator.rs` | a worker's documents, inverted as they come |
 //! | `run.rs`, `cursor.rs` | sorted lists, in memory or on disk, and going through them |
 //! | `store.rs` | where runs go |
@@ -25,7 +25,6 @@
 mod accumulator;
 mod cursor;
 mod gather;
-mod gpu;
 mod interner;
 mod merge;
 mod pending;
@@ -46,35 +45,12 @@ use super::error::BuildError;
 use super::indexer::{BuildOptions, Indexer, Inverted};
 use super::progress::Progress;
 use crate::corpus::{Batch, Collection};
-use crate::search::device::GpuError;
-pub use gpu::GpuReport;
-use gpu::{Backend, Lane, SharedReport};
 use store::Store;
-use worker::{CpuWorker, Worker};
+use worker::Worker;
 
-/// Tandem's own indexer, which hashes words on all threads. Some threads may feed a GPU.
-#[derive(Debug, Default)]
-pub struct HashIndexer {
-    streams: Vec<Box<dyn Backend>>,
-    report: SharedReport,
-}
-
-impl HashIndexer {
-    /// An indexer with `streams` streams on the first GPU. Each stream takes one of the threads. By default there are as
-    /// many streams as `threads` threads feed and the GPU has room for. One build uses up the streams; the next one has
-    /// none.
-    ///
-    /// # Errors
-    /// If there is no usable GPU, or it has too little memory.
-    pub fn on_gpu(streams: Option<usize>, threads: usize) -> Result<Self, GpuError> {
-        Ok(Self { streams: gpu::open(streams, threads)?, report: SharedReport::default() })
-    }
-
-    /// The work of the GPUs.
-    pub fn gpu_report(&self) -> GpuReport {
-        self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
+/// Tandem's own indexer, which hashes words on all threads.
+#[derive(Debug)]
+pub(crate) struct HashIndexer;
 
 impl Indexer for HashIndexer {
     fn invert(
@@ -87,10 +63,7 @@ impl Indexer for HashIndexer {
         let key = format!("{} {}", collection.identity(), options.tokenizer.name());
         let store = Store::open(dir, &key, options)?;
         collection.limit_ahead(store.most_ahead());
-        let tokenizer = &options.tokenizer;
-        let lane = |stream| Box::new(Lane::new(stream, tokenizer, Arc::clone(&self.report))) as Box<dyn Worker + Send>;
-        let mut workers: Vec<_> = self.streams.drain(..).take(options.threads).map(lane).collect();
-        workers.resize_with(options.threads, || Box::new(CpuWorker::new(tokenizer)));
+        let workers = (0..options.threads).map(|_| Worker::new(&options.tokenizer)).collect();
         let (num_batches, reader_waited) = invert(&mut collection, workers, &store, progress)?;
         Ok(Arc::new(store.runs(num_batches, reader_waited)?))
     }
@@ -100,7 +73,7 @@ impl Indexer for HashIndexer {
 /// number of batches, and how long the reader waited for workers.
 fn invert(
     collection: &mut Collection,
-    workers: Vec<Box<dyn Worker + Send + '_>>,
+    workers: Vec<Worker<'_>>,
     store: &Store,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<(u64, Duration), BuildError> {
@@ -151,7 +124,7 @@ impl<'a> Inversion<'a> {
     }
 
     /// Runs a worker's thread until there are no more batches, or an error.
-    fn work(&self, mut worker: Box<dyn Worker + Send + '_>, batches: Receiver<(u64, Batch)>) {
+    fn work(&self, mut worker: Worker<'_>, batches: Receiver<(u64, Batch)>) {
         let mut last = 0;
         for (number, batch) in batches {
             last = number;

@@ -1,4 +1,4 @@
-//! Workers: threads that invert batches.
+//! What a thread does that inverts batches.
 
 use super::accumulator::Accumulator;
 use super::run::RunSource;
@@ -6,38 +6,25 @@ use super::store::Store;
 use crate::corpus::{Batch, Tokenizer};
 use crate::indexing::error::BuildError;
 
-/// Takes batches, and makes runs of them.
-pub(crate) trait Worker {
-    /// Inverts batch `number`, and hands over a run if it is time. Returns the number of documents in the batch.
-    ///
-    /// # Errors
-    /// If a document can't be read, or a run can't be stored. The worker can't be used afterwards.
-    fn take(&mut self, number: u64, batch: Batch, store: &Store) -> Result<u32, BuildError>;
-
-    /// Hands over the remaining lists.
-    fn finish(&mut self, store: &Store) -> Result<(), BuildError>;
-}
-
+/// Inverts batches, and makes runs of them.
 #[derive(Debug)]
-pub(crate) struct CpuWorker<'a> {
+pub(crate) struct Worker<'a> {
     tokenizer: &'a Tokenizer,
     accumulator: Accumulator,
     /// Memory of batches that the worker reads itself.
     memory: Vec<u8>,
 }
 
-impl<'a> CpuWorker<'a> {
+impl<'a> Worker<'a> {
     pub(crate) fn new(tokenizer: &'a Tokenizer) -> Self {
         Self { tokenizer, accumulator: Accumulator::default(), memory: Vec::new() }
     }
 
-    pub(crate) fn bytes(&self) -> usize {
-        self.accumulator.bytes()
-    }
-}
-
-impl Worker for CpuWorker<'_> {
-    fn take(&mut self, number: u64, mut batch: Batch, store: &Store) -> Result<u32, BuildError> {
+    /// Inverts batch `number`, and hands over a run if it is time. Returns the number of documents in the batch.
+    ///
+    /// # Errors
+    /// If a document can't be read, or a run can't be stored. The worker can't be used afterwards.
+    pub(crate) fn take(&mut self, number: u64, mut batch: Batch, store: &Store) -> Result<u32, BuildError> {
         batch.load(&mut self.memory)?;
         let before = self.accumulator.num_docs();
         self.accumulator.add(number, &batch, self.tokenizer)?;
@@ -49,7 +36,8 @@ impl Worker for CpuWorker<'_> {
         Ok(num_docs)
     }
 
-    fn finish(&mut self, store: &Store) -> Result<(), BuildError> {
+    /// Hands over the remaining lists.
+    pub(crate) fn finish(&mut self, store: &Store) -> Result<(), BuildError> {
         store.take_last(&mut self.accumulator)
     }
 }
