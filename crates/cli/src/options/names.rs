@@ -62,8 +62,6 @@ options_take!(Replay {
 options_take!(Algorithm {
     Auto: "The algorithm that is predicted to be the fastest for the query",
     Exhaustive: "Every posting is scored; the reference",
-    Wand: "WAND: document at a time, skips by the terms' score bounds",
-    Bmw: "Block-Max WAND: skips by the score bounds of blocks, too",
     Maxscore: "MaxScore: postings of terms with low score bounds are only looked up",
 });
 

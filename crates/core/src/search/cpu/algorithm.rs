@@ -8,17 +8,13 @@ pub enum Algorithm {
     Auto,
     /// Scores every posting: the reference.
     Exhaustive,
-    /// WAND: document at a time, skips by bounds of terms.
-    Wand,
-    /// Block-Max WAND: also skips by bounds of blocks.
-    Bmw,
     /// MaxScore: only looks up terms that cannot lift a document into the result by themselves.
     Maxscore,
 }
 
 impl Algorithm {
     /// All algorithms, in the order of tables.
-    pub const ALL: [Self; 5] = [Self::Auto, Self::Exhaustive, Self::Wand, Self::Bmw, Self::Maxscore];
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Exhaustive, Self::Maxscore];
 
     /// The name in options and tables.
     #[must_use]
@@ -26,8 +22,6 @@ impl Algorithm {
         match self {
             Self::Auto => "auto",
             Self::Exhaustive => "exhaustive",
-            Self::Wand => "wand",
-            Self::Bmw => "bmw",
             Self::Maxscore => "maxscore",
         }
     }

@@ -202,9 +202,8 @@ impl Scratch {
         if pass == Pass::And {
             return conjunction.search(scope, best);
         }
-        let algorithm = pruned.choose(scope.terms, best.k(), scope.norms.len());
-        if algorithm != Algorithm::Exhaustive {
-            return pruned.search(algorithm, scope, best);
+        if pruned.choose(scope.terms, best.k(), scope.norms.len()) == Algorithm::Maxscore {
+            return pruned.search(scope, best);
         }
         match impacts {
             Some(impacts) if fits_u16(scope.terms.iter().map(|term| term.weight)) => impacts.search(scope, best),

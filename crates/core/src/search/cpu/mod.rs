@@ -2,10 +2,10 @@
 //!
 //! | folder | content |
 //! | --- | --- |
-//! | `or/` | documents with any term: exhaustively, or pruned by WAND, Block-Max WAND or MaxScore |
+//! | `or/` | documents with any term: exhaustively, or pruned by MaxScore |
 //! | `and/` | documents with all terms: small versus small, or bitmaps |
 //! | [`multicore`] | many cores: one query per core, one query on all cores, or adaptive |
-//! | `blocks/` | reading of posting lists: cursors, searching, bounds, tiles of bitmaps |
+//! | `blocks/` | reading of posting lists: searching, bounds, tiles of bitmaps |
 //! | `scoring/` | BM25 shares in bulk, their accumulators and the threshold |
 //! | `simd.rs` | vector instructions, each with a portable twin |
 //!

@@ -1,4 +1,4 @@
-//! Entry of the pruned disjunctions: choice of the algorithm, initial threshold, and shared memory.
+//! Choice between the exhaustive algorithm and MaxScore, and MaxScore's initial threshold and memory.
 //!
 //! [`Algorithm::Auto`] chooses by k and the lengths of the query's lists:
 //!
@@ -11,16 +11,11 @@
 //! The first limit was measured on 261,407 articles of the 2014 English Wikipedia with TREC efficiency queries at k of
 //! 10, 100 and 1000 (`benches/pruning.rs`). MaxScore was the best single choice in the mean at each k.
 
-use super::block_max_wand::ShallowBlocks;
 use super::max_score::{WindowBounds, WindowSearch};
-use super::pivot::Positions;
 use super::scorer::WindowScorer;
-use super::sorted;
-use super::wand::{ListBounds, PivotSearch};
 use crate::index::{BLOCK_LEN, BlockBuffer, Bm25};
 use crate::search::TopK;
 use crate::search::cpu::algorithm::Algorithm;
-use crate::search::cpu::blocks::cursor::Cursor;
 use crate::search::cpu::blocks::term::{SearchScope, Term};
 use crate::search::cpu::scoring::threshold::{Slack, Threshold};
 
@@ -30,8 +25,6 @@ pub(crate) struct PrunedOr {
     /// Whether thresholds start from the terms' k-th best scores.
     pub(crate) is_seeded: bool,
     buffer: BlockBuffer,
-    /// At least one per term.
-    cursors: Vec<Cursor>,
     scorer: WindowScorer,
     bounds: WindowBounds,
 }
@@ -48,7 +41,6 @@ impl PrunedOr {
             algorithm,
             is_seeded,
             buffer: BlockBuffer::default(),
-            cursors: Vec::new(),
             scorer: WindowScorer::default(),
             bounds: WindowBounds::default(),
         }
@@ -64,8 +56,8 @@ impl PrunedOr {
         if postings < few { Algorithm::Exhaustive } else { Algorithm::Maxscore }
     }
 
-    /// Runs `algorithm`, which must be a pruned one, and offers every document of `scope` that can enter to `best`.
-    pub(crate) fn search(&mut self, algorithm: Algorithm, mut scope: SearchScope<'_>, best: &mut TopK) {
+    /// Runs MaxScore and offers every document of `scope` that can enter to `best`.
+    pub(crate) fn search(&mut self, mut scope: SearchScope<'_>, best: &mut TopK) {
         let SearchScope { terms, norms, .. } = scope;
         scope.end = scope.end.min(norms.len() as u32);
         if scope.start >= scope.end {
@@ -75,49 +67,10 @@ impl PrunedOr {
             true => initial_threshold(terms, best.k(), norms, &mut self.buffer),
             false => 0.0,
         };
-        let is_in_order = matches!(algorithm, Algorithm::Wand | Algorithm::Bmw);
-        let mut threshold = Threshold::new(seed.max(best.threshold()), Slack::of(terms.len()), is_in_order);
-        let threshold = &mut threshold;
-        match algorithm {
-            Algorithm::Wand | Algorithm::Bmw => {
-                if self.cursors.len() < terms.len() {
-                    self.cursors.resize_with(terms.len(), Cursor::default);
-                }
-                let cursors = &mut self.cursors[..terms.len()];
-                cursors.iter_mut().for_each(Cursor::reset);
-                let with_blocks = algorithm == Algorithm::Bmw;
-                // Most queries have few terms, and small arrays are quicker.
-                match terms.len() {
-                    0..=8 => by_pivots::<8>(scope, with_blocks, cursors, threshold, best),
-                    9..=16 => by_pivots::<16>(scope, with_blocks, cursors, threshold, best),
-                    17..=32 => by_pivots::<32>(scope, with_blocks, cursors, threshold, best),
-                    33..=64 => by_pivots::<64>(scope, with_blocks, cursors, threshold, best),
-                    _ => sorted::search(scope, with_blocks, cursors, threshold, best),
-                }
-            }
-            Algorithm::Maxscore => {
-                let Self { scorer, bounds, .. } = self;
-                scorer.reset(terms.len());
-                WindowSearch { scope, scorer, bounds, threshold, best }.run();
-            }
-            Algorithm::Exhaustive | Algorithm::Auto => unreachable!("{algorithm} is no pruned algorithm"),
-        }
-    }
-}
-
-fn by_pivots<const TERMS: usize>(
-    SearchScope { terms, start, end, norms }: SearchScope<'_>,
-    with_blocks: bool,
-    cursors: &mut [Cursor],
-    threshold: &mut Threshold,
-    best: &mut TopK,
-) {
-    let positions = Positions::<TERMS>::new(terms, start);
-    if with_blocks {
-        let blocks = ShallowBlocks::default();
-        PivotSearch { terms, cursors, positions, norms, blocks, threshold, best }.run(end);
-    } else {
-        PivotSearch { terms, cursors, positions, norms, blocks: ListBounds, threshold, best }.run(end);
+        let threshold = &mut Threshold::new(seed.max(best.threshold()), Slack::of(terms.len()));
+        let Self { scorer, bounds, .. } = self;
+        scorer.reset(terms.len());
+        WindowSearch { scope, scorer, bounds, threshold, best }.run();
     }
 }
 

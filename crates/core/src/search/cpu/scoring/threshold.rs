@@ -13,7 +13,7 @@ pub(crate) struct Slack(f32);
 
 impl Slack {
     /// For sums of at most 64 numbers.
-    pub(crate) const OF_64: Self = Self(1.0 / 65536.0);
+    const OF_64: Self = Self(1.0 / 65536.0);
     /// For sums of at most [`Query::MAX_TERMS`] numbers.
     const OF_ALL: Self = Self(1.0 / 4096.0);
 
@@ -28,12 +28,6 @@ impl Slack {
     pub(crate) fn pruning(self, threshold: f32) -> f32 {
         threshold * (1.0 - self.0)
     }
-
-    /// An upper bound of the sum of these numbers in any order, and of a difference with some of them.
-    #[inline(always)]
-    pub(crate) fn bound_of_sum(self, sum: f32) -> f32 {
-        sum * (1.0 + self.0)
-    }
 }
 
 /// The threshold of one search. It only rises.
@@ -44,17 +38,14 @@ pub(crate) struct Threshold {
     /// Documents with a score bound of at most this cannot be among them.
     pruning: f32,
     slack: Slack,
-    /// Whether documents are offered in ascending order.
-    in_order: bool,
 }
 
 impl Threshold {
-    /// A threshold just below `seed`, a score that at least k documents reach (0 if none is known). `in_order` promises
-    /// that documents are offered in ascending order. Then a document with a score equal to the k-th best cannot enter.
-    pub(crate) fn new(seed: f32, slack: Slack, in_order: bool) -> Self {
+    /// A threshold just below `seed`, a score that at least k documents reach (0 if none is known).
+    pub(crate) fn new(seed: f32, slack: Slack) -> Self {
         // The k documents that reach the seed must still enter.
         let value = seed.next_down().max(0.0);
-        Self { value, pruning: slack.pruning(value), slack, in_order }
+        Self { value, pruning: slack.pruning(value), slack }
     }
 
     /// The value that an upper bound of a score must exceed for a document to matter.
@@ -74,8 +65,8 @@ impl Threshold {
 
     #[inline]
     fn lift(&mut self, best: &TopK) {
-        let threshold = best.threshold();
-        let value = if self.in_order { threshold } else { threshold.next_down() };
+        // Documents come in any order: of equal scores, the smaller document must still enter.
+        let value = best.threshold().next_down();
         if value > self.value {
             self.value = value;
             self.pruning = self.slack.pruning(value);
@@ -87,10 +78,10 @@ impl Threshold {
 mod tests {
     use super::*;
 
-    fn winners(k: usize, seed: f32, in_order: bool, docs: &[u32]) -> Vec<u32> {
+    fn winners(k: usize, seed: f32, docs: &[u32]) -> Vec<u32> {
         let mut best = TopK::default();
         best.reset(k);
-        let mut threshold = Threshold::new(seed, Slack::OF_64, in_order);
+        let mut threshold = Threshold::new(seed, Slack::of(1));
         docs.iter().for_each(|&doc| threshold.offer(doc, 1.5, &mut best));
         let mut hits = Vec::new();
         best.drain_into(&mut hits);
@@ -99,11 +90,11 @@ mod tests {
 
     #[test]
     fn scores_equal_to_the_seed_enter_and_later_ties_do_not() {
-        assert_eq!(winners(2, 1.5, true, &[0, 1, 2, 3]), [0, 1]);
+        assert_eq!(winners(2, 1.5, &[0, 1, 2, 3]), [0, 1]);
     }
 
     #[test]
     fn out_of_order_the_smaller_document_still_wins_a_tie() {
-        assert_eq!(winners(1, 0.0, false, &[9, 3, 7]), [3]);
+        assert_eq!(winners(1, 0.0, &[9, 3, 7]), [3]);
     }
 }
