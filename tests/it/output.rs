@@ -83,7 +83,6 @@ const ALL_COMMANDS: [&str; 26] = [
     "sweep --workload p.workload.csv --cpus 1:20 --policy cpu-only,mct --rate 1000,2000 --num-queries 200 --seeds 1:2 -o w",
     "live i --queries i/queries.tsv --workload p.workload.csv --gpu none --policy cpu-only --rate 100:500:20 --seconds 0.02 --log \
      --cpus 1 --set force=true -o l",
-    "recalibrate m.json l/log/cpu-only-100qps-seed1.csv --workload p.workload.csv -o m2.json",
     "capacity i --queries i/queries.tsv --deadline-ms 5 --limit 50 --cpus 1 --gpu none --policy cpu-only --set force=true --seeds 1:2 \
      --live-seconds 0.2 -o c",
     "validate i --queries i/queries.tsv --deadline-ms 5 --limit 50 --cpus 1 --gpu none --policy cpu-only --set force=true --seeds 1:2 \
@@ -104,8 +103,8 @@ fn output_fits_a_screen_and_has_no_colours_and_no_bars() {
     for arguments in ALL_COMMANDS {
         let output = tandem(dir.path(), arguments).env_remove("TANDEM_DATA").output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        // A machine that is busy with other tests may give no answer. Few queries may be served alone.
-        let has_none = ["capacity", "recalibrate"].iter().any(|name| arguments.starts_with(name));
+        // A machine that is busy with other tests may give no answer.
+        let has_none = arguments.starts_with("capacity");
         assert!(output.status.success() || has_none, "{arguments}: {errors}");
         for (stream, bytes) in [("output", &output.stdout), ("errors", &output.stderr)] {
             let is_plain = !bytes.contains(&b'\x1b') && !bytes.contains(&b'\r');

@@ -42,7 +42,6 @@ fn a_run_on_the_cpu_writes_its_log_and_summary() {
 fn a_run_that_lags_warns_on_the_screen_in_its_files_and_wherever_they_are_used() {
     let _alone = crate::alone();
     let lab = tiny_lab();
-    tandem(lab.path(), "train cpu.workload.csv --folds 3 -o model.json", 0);
     // No driver keeps to a hundredth of 10 ns.
     let run = "--gpu none --policy cpu-only --estimates oracle --rate 500 --num-queries 240 --deadline-ms 0.00001";
     let (out, _) = tandem(lab.path(), &format!("{LIVE} {run}"), 0);
@@ -55,9 +54,6 @@ fn a_run_that_lags_warns_on_the_screen_in_its_files_and_wherever_they_are_used()
     tandem(lab.path(), "report results -o page.html", 0);
     let page = std::fs::read_to_string(lab.path().join("page.html")).unwrap();
     assert!(page.contains("Warning: cpu-only at 500 q/s: the driver released"), "{page}");
-    let again = "recalibrate model.json results/log.csv --workload cpu.workload.csv -o scaled.json";
-    let (out, _) = tandem(lab.path(), again, 0);
-    assert!(one_line(&out).contains("warning: results/log.csv: cpu-only at 500 q/s: the driver released"), "{out}");
 }
 
 #[test]
@@ -429,66 +425,4 @@ fn a_full_disk_and_a_vanished_folder_keep_what_was_measured() {
 fn json(folder: &Path, arguments: &str) -> serde_json::Value {
     let (out, _) = tandem(folder, &format!("{arguments} --format json"), 0);
     serde_json::from_str(&out).unwrap()
-}
-
-#[test]
-fn a_model_is_brought_up_to_date_with_what_live_runs_took_and_drift_is_told() {
-    let _alone = crate::alone();
-    let lab = tiny_lab();
-    let file = |name: &str| lab.path().join(name);
-    let mut workload = Workload::read(&file("cpu.workload.csv")).unwrap();
-    let recorded_us = |query: QueryId| 200.0 + f64::from(query.0);
-    for row in &mut workload.rows {
-        let median_us = recorded_us(row.query_id);
-        row.measured[Class::GPU] = Some(Measured { median_us, spread_us: 0.0, device_us: None });
-    }
-    workload.write(&file("cpu.workload.csv")).unwrap();
-    tandem(lab.path(), "train cpu.workload.csv --folds 3 -o model.json", 0);
-    // The model that the policies use is the one that is updated.
-    for (policy, out) in [("cpu-only", "cpus"), ("gpu-only", "gpus")] {
-        let run = format!("--gpu replay --estimates model.json --policy {policy} --rate 300 --num-queries 240");
-        tandem(lab.path(), &format!("{} {run}", LIVE.replace("results", out)), 0);
-    }
-    let again = "recalibrate model.json cpus/log.csv gpus/log.csv --workload cpu.workload.csv -o scaled.json";
-    let told = json(lab.path(), again);
-    let found = told["results"]["recalibrated"].as_array().unwrap();
-    let of = |kind: &str| found.iter().find(|one| one["kind"] == kind).unwrap();
-    assert_eq!((found.len(), &of("cpu")["queries"], &of("gpu")["queries"]), (2, &240.into(), &240.into()), "{told}");
-    // A lane that replays takes at least the recorded time, and the model learns that.
-    let factor = |kind: &str| of(kind)["factor"].as_f64().unwrap();
-    assert!(factor("gpu") >= 0.99 && factor("cpu") > 0.0, "{told}");
-    let (before, after) =
-        (ModelFile::read(&file("model.json")).unwrap(), ModelFile::read(&file("scaled.json")).unwrap());
-    for (kind, name) in [(Class::CPU, "cpu"), (Class::GPU, "gpu")] {
-        for row in &workload.rows {
-            let us = |models: &ModelFile| models.predict_us(kind, row.mode, &row.inputs()).unwrap();
-            let ratio = us(&after) / us(&before);
-            assert!((ratio / factor(name) - 1.0).abs() < 1e-9, "{name}: {ratio}, {told}");
-        }
-    }
-    assert!(after.provenance["recalibrated"].starts_with("tandem recalibrate model.json"), "{:?}", after.provenance);
-    // The updated model can be used.
-    tandem(lab.path(), &format!("{LIVE} --gpu none --estimates scaled.json --rate 500 --num-queries 20"), 0);
-
-    // Times are a tenth longer than recorded, and three times that from the middle on.
-    let (mut log, provenance) = RunLog::read(&file("gpus/log.csv")).unwrap();
-    for (i, row) in log.rows.iter_mut().enumerate() {
-        row.finished = row.started + Nanos::from_us(recorded_us(row.query) * if i < 120 { 1.1 } else { 3.3 });
-    }
-    log.write(&file("slower.csv"), &provenance).unwrap();
-    let slower = "recalibrate model.json slower.csv --workload cpu.workload.csv -o slower.json";
-    let (out, _) = tandem(lab.path(), slower, 0);
-    assert!(out.contains("gpu, or: costs drift: at first queries took 1."), "{out}");
-    assert!(out.replace('\n', " ").contains("profile again, and train"), "{out}");
-    let drift = json(lab.path(), slower)["results"]["recalibrated"][0]["drift"].clone();
-    assert!(drift[1].as_f64() > drift[0].as_f64().map(|first| 2.5 * first), "{drift}");
-
-    // Too little data leads to no file.
-    log.rows.truncate(20);
-    log.write(&file("short.csv"), &provenance).unwrap();
-    let (_, err) = tandem(lab.path(), "recalibrate model.json short.csv --workload cpu.workload.csv -o none.json", 2);
-    assert!(err.contains("20 of 20 queries were served alone") && err.contains("fewer than 30"), "{err}");
-    let (_, err) = tandem(lab.path(), "recalibrate model.json cpus/log.csv --workload model.json -o none.json", 2);
-    assert!(err.contains("model.json"), "{err}");
-    assert!(!file("none.json").exists());
 }

@@ -11,7 +11,7 @@ const VERBOSE: &str = "verbose";
 /// Commands without results in tables.
 const WITHOUT: [&str; 4] = ["report", "settings", "completions", "man"];
 /// Commands that print all of their results on one screen.
-const SHORT: [&str; 8] = ["plan", "trace", "recalibrate", "export", "import", "quantise", "reorder", "synth"];
+const SHORT: [&str; 7] = ["plan", "trace", "export", "import", "quantise", "reorder", "synth"];
 
 /// Adds these options to every subcommand that prints results.
 pub(super) fn with_format(command: Command) -> Command {

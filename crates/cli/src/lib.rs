@@ -26,7 +26,6 @@ mod options;
 mod origin;
 mod plan;
 mod profile;
-mod recalibrate;
 mod report;
 mod reproduce;
 mod result_writer;
@@ -85,7 +84,6 @@ commands! {
     "Measure and learn costs" {
         Profile: profile;
         Train: train;
-        Recalibrate: recalibrate;
     }
     "Drive and examine" {
         Live: live;

@@ -56,18 +56,6 @@ impl Drift {
     }
 }
 
-/// The drift of `values` over `stretches` stretches of equal length, or `None` if there are fewer than three stretches
-/// or fewer values than stretches.
-pub fn drift(values: &[f64], stretches: usize) -> Option<Drift> {
-    if stretches < 3 || values.len() < stretches {
-        return None;
-    }
-    let border = |i: usize| i * values.len() / stretches;
-    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
-    let means: Vec<f64> = (0..stretches).map(|i| mean(&values[border(i)..border(i + 1)])).collect();
-    drift_of_means(&means)
-}
-
 /// The drift of a run by the means of equally long stretches, in order, or `None` if there are fewer than three.
 pub fn drift_of_means(means: &[f64]) -> Option<Drift> {
     drift_by_phase(means, 1)
@@ -186,7 +174,11 @@ mod tests {
         let mut random = Random::new(3, 0);
         let level: Vec<f64> = (0..10_000).map(|_| 5.0 + random.normal()).collect();
         let growing: Vec<f64> = level.iter().enumerate().map(|(i, y)| y + i as f64 / 10_000.0).collect();
-        let (level, growing) = (drift(&level, 10).unwrap(), drift(&growing, 10).unwrap());
+        let of_means = |values: &[f64]| {
+            let means: Vec<f64> = values.chunks(1_000).map(|part| part.iter().sum::<f64>() / 1_000.0).collect();
+            drift_of_means(&means).unwrap()
+        };
+        let (level, growing) = (of_means(&level), of_means(&growing));
         assert!(!level.reaches(5.5, 100.0, 0.01), "{level:?}");
         assert!(growing.reaches(8.0, 3.0, 0.01) && (growing.rise - 0.9).abs() < 0.1, "{growing:?}");
         // It takes longer to reach that limit.
@@ -200,17 +192,14 @@ mod tests {
     }
 
     #[test]
-    fn a_drift_needs_three_stretches_and_a_value_in_each() {
-        assert!(drift(&[1.0, 2.0, 3.0], 3).is_some());
-        assert!(drift(&[1.0, 2.0], 3).is_none() && drift(&[1.0, 2.0, 3.0], 2).is_none());
+    fn a_drift_needs_three_stretches() {
+        assert!(drift_of_means(&[1.0, 2.0, 3.0]).is_some() && drift_of_means(&[1.0, 2.0]).is_none());
     }
 
     #[test]
     fn constants_and_lines_without_noise_are_no_puzzle() {
-        assert_eq!(drift(&[2.0; 9], 3).unwrap(), Drift { rise: 0.0, level: 2.0, p_value: 1.0 });
-        let line: Vec<f64> = (0..9).map(f64::from).collect();
-        assert_eq!(drift(&line, 3).unwrap(), Drift { rise: 6.0, level: 4.0, p_value: 0.0 });
-        assert_eq!((drift(&line, 2), drift(&line[..2], 3)), (None, None));
+        assert_eq!(drift_of_means(&[2.0; 3]).unwrap(), Drift { rise: 0.0, level: 2.0, p_value: 1.0 });
+        assert_eq!(drift_of_means(&[1.0, 4.0, 7.0]).unwrap(), Drift { rise: 6.0, level: 4.0, p_value: 0.0 });
     }
 
     #[test]

@@ -15,7 +15,6 @@ mod models;
 mod own_times;
 mod parallel;
 mod profile;
-mod recalibrate;
 mod recorded;
 mod service;
 pub mod shipped;
@@ -32,7 +31,6 @@ pub use model_file::{Model, ModelFile};
 pub use models::ModelKind;
 pub use parallel::{Parallelism, SizeClass, SpeedUp};
 pub use profile::{ProfileError, ProfileOptions, profile};
-pub use recalibrate::{Recalibration, Served, recalibrate};
 pub use recorded::{RecordedGpu, replay_gpu_times};
 pub use service::{
     BatchCost, BatchLoad, BatchSizes, BatchTime, Cost, Decisions, Exposed, LeastUse, MachineModel, MeasuredTimes,

@@ -38,8 +38,6 @@ pub struct Model {
     pub mode: Mode,
     /// Its errors on unseen queries.
     pub evaluation: Option<Evaluation>,
-    /// Factor on the fitted estimates from recalibration; 1 before any.
-    pub scale: f64,
     pub(super) fitted: Fitted,
     /// The inputs that `fitted` reads.
     pub(super) asks: InputSet,
@@ -49,7 +47,7 @@ impl Model {
     /// A model of this class and mode, not evaluated yet.
     pub(super) fn new(kind: Class, mode: Mode, fitted: Fitted) -> Self {
         let asks = fitted.asks();
-        Self { kind, mode, evaluation: None, scale: 1.0, fitted, asks }
+        Self { kind, mode, evaluation: None, fitted, asks }
     }
 
     /// The kind of model.
@@ -79,7 +77,7 @@ impl Model {
     /// Predicted microseconds for a query of these inputs; `None` if an input that it reads is unknown.
     #[must_use]
     pub fn predict_us(&self, inputs: &Inputs) -> Option<f64> {
-        inputs.known().includes(self.asks).then(|| self.scale * self.fitted.predict_us(&inputs.0))
+        inputs.known().includes(self.asks).then(|| self.fitted.predict_us(&inputs.0))
     }
 }
 
@@ -125,9 +123,6 @@ macro_rules! define_stored_model {
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 $field: Option<<models::$file::$model as Regression>::Stored>,
             )+
-            /// The factor of a recalibration; absent where it is 1.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            scale: Option<f64>,
             #[serde(default, skip_serializing_if = "Option::is_none")]
             evaluation: Option<Evaluation>,
         }
@@ -144,7 +139,6 @@ macro_rules! define_stored_model {
                     features: model.features(),
                     target: model.model().target().to_owned(),
                     $($field,)+
-                    scale: (model.scale != 1.0).then_some(model.scale),
                     evaluation: model.evaluation.clone(),
                 }
             }
@@ -177,10 +171,6 @@ impl ModelFile {
     #[must_use]
     pub fn models(&self) -> &[Model] {
         &self.models
-    }
-
-    pub(super) fn models_mut(&mut self) -> &mut [Model] {
-        &mut self.models
     }
 
     /// The model of this class and mode.
@@ -273,15 +263,11 @@ impl StoredModel {
             known.insert(input);
         }
         let fitted = self.fitted(known, place)?;
-        let Self { kind, mode, target, scale, evaluation, .. } = self;
+        let Self { kind, mode, target, evaluation, .. } = self;
         let expected = fitted.kind().target();
         if target != expected {
             return Err(format!("{place}.target is \"{target}\", expected \"{expected}\""));
         }
-        let scale = scale.unwrap_or(1.0);
-        if !(1e-6..1e6).contains(&scale) {
-            return Err(format!("{place}.scale is {scale}, expected a factor above 0"));
-        }
-        Ok(Model { evaluation, scale, ..Model::new(kind, mode, fitted) })
+        Ok(Model { evaluation, ..Model::new(kind, mode, fitted) })
     }
 }
