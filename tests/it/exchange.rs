@@ -87,12 +87,11 @@ fn data() -> Option<PathBuf> {
 fn an_index_goes_out_and_comes_back_in_every_format() {
     let dir = world();
     let original = Index::open(&dir.path().join("index")).unwrap();
-    for file in ["x.ciff", "x.ciff.gz", "x.docs"] {
+    for file in ["x.ciff", "x.ciff.gz"] {
         let said = succeeds(dir.path(), &format!("index export index -o {file}"));
         assert!(said.contains(file), "{said}");
         let said = succeeds(dir.path(), &format!("index import {file} -o back --force"));
-        let tokenizer = if file == "x.docs" { "ascii (assumed" } else { "unicode\n" };
-        assert!(said.contains(&format!("tokenizer  {tokenizer}")), "{said}");
+        assert!(said.contains("tokenizer  unicode\n"), "{said}");
         assert_same(&original, &Index::open(&dir.path().join("back")).unwrap());
         succeeds(
             dir.path(),
@@ -110,7 +109,6 @@ fn refusals_say_what_is_wrong_where() {
     let dir = world();
     let at = dir.path();
     succeeds(at, "index export index -o x.ciff");
-    succeeds(at, "index export index -o x.docs");
     let whole = fs::read(at.join("x.ciff")).unwrap();
     fs::write(at.join("short.ciff"), &whole[..whole.len() - 3]).unwrap();
     fs::write(at.join("short.ciff.gz"), [0x1f, 0x8b, 8, 0]).unwrap();
@@ -121,15 +119,9 @@ fn refusals_say_what_is_wrong_where() {
     for (arguments, expected) in [
         (
             "index import index.json -o out",
-            "index.json: the name ends in none of .ciff, .ciff.gz and .docs, nor in .jsonl of vectors to import (--format names the format)"
-                .into(),
-        ),
-        (
-            "index import index.json -o out --format pisa",
-            "index.json: expected the file that ends in .docs; the other files are in the same folder".into(),
+            "index.json: the name ends in none of .ciff, .ciff.gz and .jsonl (--format names the format)".into(),
         ),
         ("index import none.ciff -o out", "none.ciff: cannot open: No such file or directory (os error 2)".into()),
-        ("index import none.docs -o out", "none.docs: cannot open: No such file or directory (os error 2)".into()),
         ("index import folder.ciff -o out", "folder.ciff: is a folder, expected a file".into()),
         (
             "index import short.ciff -o out",
@@ -145,24 +137,11 @@ fn refusals_say_what_is_wrong_where() {
             "--tokenizer: tokenizer \"porter\", expected `unicode` or `ascii`, with options".into(),
         ),
         ("index import x.ciff -o out --b 2", "--b is 2, expected 0 to 1".into()),
-        (
-            "index export index -o x.zip",
-            "x.zip: the name ends in none of .ciff, .ciff.gz and .docs, nor in .jsonl of vectors to import (--format names the format)".into(),
-        ),
+        ("index export index -o x.zip", "x.zip: the name ends in neither .ciff nor .ciff.gz".into()),
     ] {
         refuses(at, arguments, &expected);
     }
     assert!(!at.join("out/index.tandem").exists());
-    fs::write(at.join("x.freqs"), [0; 4]).unwrap();
-    refuses(
-        at,
-        "index import x.docs -o out",
-        "x.freqs: 4 bytes, expected 8 less than the 28 of x.docs (are they of one collection?)",
-    );
-    fs::remove_file(at.join("x.sizes")).unwrap();
-    succeeds(at, "index export index -o y.docs");
-    fs::remove_file(at.join("y.sizes")).unwrap();
-    refuses(at, "index import y.docs -o out", "y.sizes: cannot open: No such file or directory (os error 2)");
 }
 
 #[test]
@@ -185,26 +164,17 @@ fn the_toy_collection_of_another_engine_is_read() {
 }
 
 #[test]
-fn vaswani_is_one_index_from_ciff_from_pisa_and_from_text() {
+fn vaswani_is_one_index_from_ciff_and_from_text() {
     let Some(data) = data() else { return };
     let dir = tempfile::tempdir().unwrap();
     let (at, data) = (dir.path(), data.display());
     succeeds(at, &format!("index import {data}/index/vaswani.ciff -o ciff"));
-    succeeds(at, &format!("index import {data}/index/vaswani.docs -o pisa"));
     succeeds(at, &format!("index build {data}/corpus/vaswani.jsonl.zst --tokenizer ascii -o text"));
-    let [ciff, pisa, text] = ["ciff", "pisa", "text"].map(|name| Index::open(&at.join(name)).unwrap());
+    let [ciff, text] = ["ciff", "text"].map(|name| Index::open(&at.join(name)).unwrap());
     assert_eq!(text.num_postings(), 351_590);
     assert_same(&ciff, &text);
-    assert_same(&pisa, &text);
     assert_eq!(ciff.fingerprint(), text.fingerprint());
-    assert_eq!(pisa.fingerprint(), text.fingerprint());
 
-    succeeds(at, "index export pisa -o vaswani.docs");
-    for extension in ["docs", "freqs", "sizes", "terms", "documents"] {
-        let name = format!("vaswani.{extension}");
-        let original = fs::read(format!("{data}/index/{name}")).unwrap();
-        assert!(fs::read(at.join(&name)).unwrap() == original, "{name} differs");
-    }
     succeeds(at, "index export ciff -o vaswani.ciff");
     let (ours, original) = (fs::read(at.join("vaswani.ciff")), fs::read(format!("{data}/index/vaswani.ciff")));
     let (ours, original) = (ours.unwrap(), original.unwrap());

@@ -5,12 +5,11 @@ use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 
-use super::parameters::{Bm25Arguments, ExchangeFormat};
+use super::parameters::{Bm25Arguments, is_ciff};
 use super::{Duplicates, IndexOut, say_repeated};
 use crate::Failure;
 use crate::defaults::progress;
 use tandem_core::corpus::ciff::CiffReader;
-use tandem_core::corpus::pisa::PisaReader;
 use tandem_core::corpus::{Impacts, ListSource, Tokenizer, VectorReader};
 use tandem_core::index::{Bm25, Index};
 use tandem_core::indexing::exchange::{ImportOptions, import};
@@ -18,14 +17,13 @@ use tandem_core::indexing::exchange::{ImportOptions, import};
 /// The tokenizer of queries if neither the user nor the file names one.
 const ASSUMED_TOKENIZER: &str = "ascii";
 
-/// Import the index of another engine: CIFF, a PISA or ds2i collection, or vectors in JSON.
+/// Import the index of another engine: CIFF, or vectors in JSON.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  tandem index import other.ciff.gz -o my-index\n  tandem index import splade.jsonl.gz -o my-impacts"
 )]
 pub(super) struct Arguments {
-    /// CIFF file (.ciff, .ciff.gz), the .docs file of a PISA or ds2i binary collection, with its .freqs and .sizes (and
-    /// optional .terms and .documents) in the same folder, or JSON lines with vectors (.jsonl, .jsonl.gz, .jsonl.zst)
+    /// CIFF file (.ciff, .ciff.gz), or JSON lines with vectors (.jsonl, .jsonl.gz, .jsonl.zst)
     file: PathBuf,
     #[command(flatten)]
     out: IndexOut,
@@ -51,8 +49,6 @@ pub(super) struct Arguments {
 enum ImportFormat {
     /// Common Index File Format: `.ciff`, or `.ciff.gz` inside gzip
     Ciff,
-    /// PISA's and ds2i's binary collection: `X.docs` with `X.freqs`, `X.sizes`, `X.terms` and `X.documents`
-    Pisa,
     /// Anserini's vectors, one JSON object per line: `{"id": "7", "vector": {"tides": 12, "ocean": 3}}`
     Vectors,
 }
@@ -60,29 +56,25 @@ enum ImportFormat {
 impl ImportFormat {
     /// The `given` format, or the format by the file's name.
     fn of(path: &Path, given: Option<Self>) -> Result<Self, Failure> {
+        if let Some(format) = given {
+            return Ok(format);
+        }
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let exchanged = match given {
-            None if [".jsonl", ".jsonl.gz", ".jsonl.zst"].iter().any(|end| name.ends_with(end)) => {
-                return Ok(Self::Vectors);
-            }
-            Some(Self::Vectors) => return Ok(Self::Vectors),
-            Some(Self::Ciff) => Some(ExchangeFormat::Ciff),
-            Some(Self::Pisa) => Some(ExchangeFormat::Pisa),
-            None => None,
-        };
-        Ok(match ExchangeFormat::of(path, exchanged)? {
-            ExchangeFormat::Ciff => Self::Ciff,
-            ExchangeFormat::Pisa => Self::Pisa,
-        })
+        if is_ciff(path) {
+            Ok(Self::Ciff)
+        } else if [".jsonl", ".jsonl.gz", ".jsonl.zst"].iter().any(|end| name.ends_with(end)) {
+            Ok(Self::Vectors)
+        } else {
+            let what = "the name ends in none of .ciff, .ciff.gz and .jsonl (--format names the format)";
+            Err(Failure::input(format!("{}: {what}", path.display())))
+        }
     }
 }
 
 fn open(path: &Path, format: ImportFormat, has_impacts: bool) -> Result<Box<dyn ListSource>, Failure> {
     Ok(match (format, has_impacts) {
         (ImportFormat::Ciff, false) => Box::new(CiffReader::open(path)?),
-        (ImportFormat::Pisa, false) => Box::new(PisaReader::open(path)?),
         (ImportFormat::Ciff, true) => Box::new(Impacts::open(|| CiffReader::open(path))?),
-        (ImportFormat::Pisa, true) => Box::new(Impacts::open(|| PisaReader::open(path))?),
         (ImportFormat::Vectors, _) => Box::new(VectorReader::open(path)?),
     })
 }

@@ -49,36 +49,10 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     if (0.0..1e18).contains(&bytes) { Ok(bytes as u64) } else { Err(String::from("expected 0 to 1e18 bytes")) }
 }
 
-/// A format that other engines read and write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum ExchangeFormat {
-    /// Common Index File Format: `.ciff`, or `.ciff.gz` inside gzip
-    Ciff,
-    /// PISA's and ds2i's binary collection: `X.docs` with `X.freqs`, `X.sizes`, `X.terms` and `X.documents`
-    Pisa,
-}
-
-impl ExchangeFormat {
-    /// The `given` format, or the format by the file's name.
-    pub(super) fn of(path: &Path, given: Option<Self>) -> Result<Self, Failure> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let format = match given {
-            Some(format) => format,
-            None if name.ends_with(".ciff") || name.ends_with(".ciff.gz") => Self::Ciff,
-            None if name.ends_with(".docs") => Self::Pisa,
-            None => {
-                let path = path.display();
-                return Err(Failure::input(format!(
-                    "{path}: the name ends in none of .ciff, .ciff.gz and .docs, nor in .jsonl of vectors to import (--format names the format)"
-                )));
-            }
-        };
-        if format == Self::Pisa && !name.ends_with(".docs") {
-            let message = "expected the file that ends in .docs; the other files are in the same folder";
-            return Err(Failure::input(format!("{}: {message}", path.display())));
-        }
-        Ok(format)
-    }
+/// Whether the name is that of a file in the Common Index File Format.
+pub(super) fn is_ciff(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.ends_with(".ciff") || name.ends_with(".ciff.gz")
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@
 //! Files may be compressed (`.gz`, `.zst`); several threads decompress files of many frames or members (`unpack.rs`).
 //! Text in other encodings than UTF-8 is recognised (`encoding.rs`).
 //!
-//! Exchange files hold collections that are inverted already: [`ciff`] and [`pisa`] read them as [`ListSource`]s, list by
+//! Exchange files hold collections that are inverted already: [`ciff`] reads them as a [`ListSource`], list by
 //! list. So are vectors of weighted terms read (`vectors.rs`), and frequencies that are [`Impacts`].
 //!
 //! Documents are numbered in the order of the collection, for any number of threads.
@@ -31,7 +31,6 @@ mod html;
 mod impacts;
 mod inverted;
 mod jsonl;
-pub mod pisa;
 mod skipped;
 mod split;
 mod stop_words;

@@ -1,14 +1,13 @@
-//! Import and export of the exchange files of other engines: [CIFF](crate::corpus::ciff) and [PISA's binary
-//! collections](crate::corpus::pisa).
+//! Import of other engines' files, and export as [CIFF](crate::corpus::ciff).
 //!
 //! ```text
-//! x.ciff ──CiffReader──┐                                               ┌──CiffWriter──▶ x.ciff
-//!                      ├── ListSource ──import──▶ index ──export───────┤
-//! x.docs ──PisaReader──┘                                               └──PisaWriter──▶ x.docs, ...
+//! x.ciff ──CiffReader────┐
+//!                        ├── ListSource ──import──▶ index ──export──CiffWriter──▶ x.ciff
+//! x.jsonl ──VectorReader─┘
 //! ```
 //!
-//! Postings, lengths, terms and names are equal after a round trip. Impacts and bounds are no part of either format.
-//! They are computed on import.
+//! Postings, lengths, terms and names are equal after a round trip. Impacts and bounds are no part of CIFF. They are
+//! computed on import.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -21,7 +20,6 @@ use rayon::prelude::*;
 use super::error::BuildError;
 use crate::base::ids::{DocId, TermId};
 use crate::corpus::ciff::{CiffHeader, CiffWriter};
-use crate::corpus::pisa::PisaWriter;
 use crate::corpus::{DocumentTable, ListSource, TermList, Tokenizer};
 use crate::files::write_atomically;
 use crate::index::{Bm25, EncodedLists, Index, IndexError, IndexWriter, ListEncoder};
@@ -142,21 +140,6 @@ fn write_ciff<W: Write>(index: &Index, out: W, progress: &dyn Fn(u64)) -> io::Re
         writer.document(&index.external_id(doc), length)?;
     }
     Ok(writer.into_inner())
-}
-
-/// Writes the index as the binary collection whose `.docs` file is `path`. `progress` receives the number of lists
-/// written.
-///
-/// # Errors
-/// If a term or a document's name contains a line break, or the file system fails. Previous files stay then.
-pub fn export_pisa(index: &Index, path: &Path, progress: &dyn Fn(u64)) -> io::Result<()> {
-    let write = || -> io::Result<()> {
-        let mut writer = PisaWriter::create(path, index.doc_lengths())?;
-        for_each_list(index, progress, |term, docs, freqs| writer.list(term, docs, freqs))?;
-        (0..index.num_docs()).try_for_each(|doc| writer.document(&index.external_id(DocId(doc))))?;
-        writer.finish()
-    };
-    write().map_err(|e| io::Error::new(e.kind(), format!("cannot write {}: {e}", path.display())))
 }
 
 /// Passes every term with its documents and frequencies to `write`, in byte order of the terms.

@@ -4,10 +4,10 @@
 //!
 //! ```text
 //! corpus: text ────────────────build_from_text──┐
-//! corpus: CIFF, PISA ──────────exchange::import─┤
+//! corpus: CIFF, vectors ───────exchange::import─┤
 //! a size and a seed ───────────synth────────────┼──▶ ListEncoder ──▶ IndexWriter ──▶ index
 //! an index ──reorder, quantise──────────────────┘                                      │
-//!                                           CIFF, PISA ◀──exchange::export─────────────┘
+//!                                                 CIFF ◀──exchange::export─────────────┘
 //! ```
 //!
 //! Every method gives the same file, byte for byte, for any number of threads.

@@ -1,4 +1,4 @@
-//! Round trips through both formats.
+//! Round trips.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,6 @@ use super::*;
 use crate::base::ids::{DocId, TermId};
 use crate::corpus::ListSource;
 use crate::corpus::ciff::CiffReader;
-use crate::corpus::pisa::PisaReader;
 use crate::index::{Bm25, Idf, Index, IndexBuilder};
 
 /// Compares everything that an exchange format holds, and what is derived from it.
@@ -27,22 +26,15 @@ fn assert_same(a: &Index, b: &Index) {
 fn round_trip(index: &Index) {
     let dir = tempfile::tempdir().unwrap();
     let none = |_| ();
-    for name in ["x.ciff", "x.ciff.gz", "x.docs"] {
+    for name in ["x.ciff", "x.ciff.gz"] {
         let path = dir.path().join(name);
-        let is_pisa = name == "x.docs";
-        let mut source: Box<dyn ListSource> = if is_pisa {
-            export_pisa(index, &path, &none).unwrap();
-            Box::new(PisaReader::open(&path).unwrap())
-        } else {
-            export_ciff(index, &path, &none).unwrap();
-            Box::new(CiffReader::open(&path).unwrap())
-        };
-        let tokenizer = source.tokenizer_name();
-        assert_eq!(tokenizer.as_deref(), (!is_pisa).then(|| index.tokenizer_name()));
+        export_ciff(index, &path, &none).unwrap();
+        let mut source = CiffReader::open(&path).unwrap();
+        assert_eq!(source.tokenizer_name().as_deref(), Some(index.tokenizer_name()));
         let options =
             ImportOptions { bm25: index.built_with(), tokenizer: index.tokenizer_name().to_owned(), may_repeat: false };
         let out = dir.path().join("index");
-        import(source.as_mut(), &out, &options, &none).unwrap();
+        import(&mut source, &out, &options, &none).unwrap();
         assert!(source.notes().is_empty(), "{:?}", source.notes());
         let back = Index::open(&out).unwrap();
         assert_same(index, &back);
