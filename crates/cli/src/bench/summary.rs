@@ -38,10 +38,10 @@ mod tests {
     fn each_thing_measured_is_one_row() {
         let measurement = |part, name: &str, metric, value| Measurement { part, name: name.to_owned(), metric, value };
         let table = table(&[
-            measurement("codecs", "bp128 documents", "bits_a_value", 6.5),
-            measurement("codecs", "bp128 documents", "encoded_per_s", 1e8),
-            measurement("codecs", "bp128 documents", "values_per_s", 4e9),
-            measurement("codecs", "bp128 documents", "bytes_per_s", 16e9),
+            measurement("codecs", "rice documents", "bits_a_value", 6.5),
+            measurement("codecs", "rice documents", "encoded_per_s", 1e8),
+            measurement("codecs", "rice documents", "values_per_s", 4e9),
+            measurement("codecs", "rice documents", "bytes_per_s", 16e9),
             measurement("operators", "and k=10 cpu", "mean_us", 9.04),
             measurement("operators", "and k=10 cpu", "postings_per_us", 1234.4),
             measurement("simulator", "stealing", "ns_a_query", 50.0),
@@ -49,7 +49,7 @@ mod tests {
         ])
         .to_string();
         let rows: Vec<Vec<&str>> = table.lines().skip(2).map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(rows[0], ["codecs", "bp128", "documents", "4000", "16.0", "6.50"]);
+        assert_eq!(rows[0], ["codecs", "rice", "documents", "4000", "16.0", "6.50"]);
         assert_eq!(rows[1], ["operators", "and", "k=10", "cpu", "9.0", "1234"]);
         assert_eq!(rows[2], ["simulator", "stealing", "50", "30"]);
         assert_eq!(rows.len(), 3);

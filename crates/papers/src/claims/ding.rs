@@ -15,14 +15,10 @@ pub(super) const ALL: &[Statements] = &[
 ];
 
 const FIG3_ROWS: &[&str] = &[
-    "bp128",
-    "vbyte",
-    "stream-vbyte",
     "new-pfd",
     "opt-pfd",
     "pfor",
     "pfor-512",
-    "elias-fano",
     "rice",
     "pfor-delta-{}",
     "one level of recursion, below a width a block",

@@ -1,4 +1,4 @@
-//! Integer codecs of the papers and their rivals, which store the documents and frequencies of a list in few bits.
+//! Integer codecs of the papers, which store the documents and frequencies of a list in few bits.
 //!
 //! Searches do not use them; the index has its own layout. All codecs implement [`Codec`], so that they can be
 //! compared on the same lists. A codec turns a list into 32-bit words, and a [`ListReader`] decodes them block by block
@@ -6,12 +6,8 @@
 //!
 //! | name | idea | where |
 //! | --- | --- | --- |
-//! | `bp128` | each block at the width of its largest number | `bp128.rs` |
-//! | `vbyte` | seven bits per byte | `vbyte.rs` |
-//! | `stream-vbyte` | whole bytes, their counts apart | `stream_vbyte.rs` |
 //! | `new-pfd`, `opt-pfd` | slots of one width per block, exceptions in Simple16 | `patched.rs` |
 //! | `pfor`, `pfor-512` | slots of one width per block of 128 or 512, exceptions chained through them | `pfor.rs`: [`Pfor`] |
-//! | `elias-fano` | sums: low bits plain, high bits in unary | `elias_fano.rs` |
 //! | `rice` | quotients in unary, remainders in binary, one width per list | `rice.rs`: [`Rice`] |
 //! | `pfor-delta-0` to `-4` | slots of one width per list, exceptions packed recursively | `pfor_delta.rs`: [`PForDelta`] |
 //!
@@ -31,9 +27,7 @@
 //! # Ok::<(), tandem_papers::codec::CodecError>(())
 //! ```
 
-mod bp128;
 mod column;
-mod elias_fano;
 mod error;
 mod frame;
 mod packed;
@@ -45,12 +39,10 @@ mod registry;
 mod rice;
 mod simd;
 mod simple16;
-mod stream_vbyte;
 #[cfg(test)]
 mod tests;
 mod times;
 mod unary;
-mod vbyte;
 mod words;
 
 pub use column::Column;

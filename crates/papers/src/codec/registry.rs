@@ -1,26 +1,18 @@
 //! List of all codecs.
 
-use super::bp128::Bp128;
-use super::elias_fano::EliasFano;
 use super::frame::Framed;
 use super::patched::{NewPfd, OptPfd};
 use super::pfor::Pfor;
-use super::stream_vbyte::StreamVByte;
-use super::vbyte::VByte;
 use super::{Codec, PForDelta, Rice};
 
 /// Returns all codecs in the order of tables.
 #[must_use]
 pub fn all_codecs() -> Vec<Box<dyn Codec>> {
     let mut codecs: Vec<Box<dyn Codec>> = vec![
-        Box::new(Framed::<Bp128>::new()),
-        Box::new(Framed::<VByte>::new()),
-        Box::new(Framed::<StreamVByte>::new()),
         Box::new(Framed::<NewPfd>::new()),
         Box::new(Framed::<OptPfd>::new()),
         Box::new(Pfor::<128>),
         Box::new(Pfor::<512>),
-        Box::new(Framed::<EliasFano>::new()),
         Box::new(Rice),
     ];
     for levels in 0..=PForDelta::MAX_LEVELS {

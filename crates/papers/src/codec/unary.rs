@@ -1,4 +1,4 @@
-//! Sums in unary, for the high bits of [Rice](super::Rice) and [Elias-Fano](super::elias_fano).
+//! Sums in unary, for the quotients of [Rice](super::Rice).
 //!
 //! A number `n` is `n` ones and a zero. If zero *j* is bit `p` of the vector, then `p - j` ones precede it, which is
 //! the sum of the numbers up to *j*. The places of zeros therefore give sums without decoding numbers.

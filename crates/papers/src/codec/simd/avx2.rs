@@ -1,19 +1,12 @@
 //! Inner loops for x86 processors with AVX2, BMI and POPCNT (all since 2015).
 //!
 //! Unpacking processes two rows of a block at once, one in each half of a 32-byte vector. A **row** is four numbers,
-//! one per lane. Numbers and frequencies process a row and the next. Documents process rows *r* and *r* + 16, so that
-//! each half sums up its half of the block; at the end the sum of the first half is added to the second.
-//!
-//! ```text
-//! rows        0 .. 15                    16 .. 31
-//! halves      low: sums from the base    high: sums from 0, then + the last of the low half
-//! ```
+//! one per lane.
 
 use std::arch::x86_64::{
-    __m128i, __m256i, _mm_cvtepu16_epi32, _mm_set_epi64x, _mm_setzero_si128, _mm_shuffle_epi8, _mm256_add_epi32,
-    _mm256_and_si256, _mm256_castsi256_si128, _mm256_cvtepu8_epi32, _mm256_extracti128_si256, _mm256_or_si256,
-    _mm256_set1_epi32, _mm256_setr_epi32, _mm256_setr_m128i, _mm256_shuffle_epi32, _mm256_slli_si256,
-    _mm256_sllv_epi32, _mm256_srlv_epi32, _pdep_u64,
+    __m128i, __m256i, _mm_cvtepu16_epi32, _mm_set_epi64x, _mm_setzero_si128, _mm256_add_epi32, _mm256_and_si256,
+    _mm256_cvtepu8_epi32, _mm256_or_si256, _mm256_set1_epi32, _mm256_setr_epi32, _mm256_setr_m128i, _mm256_sllv_epi32,
+    _mm256_srlv_epi32, _pdep_u64,
 };
 
 use super::portable::{self, Zeros};
@@ -31,47 +24,20 @@ pub(crate) fn is_available() -> bool {
         && is_x86_feature_detected!("popcnt")
 }
 
-type Unpack = unsafe fn(&[[u32; 4]], u32, &mut [u32; BLOCK_LEN]);
+type Unpack = unsafe fn(&[[u32; 4]], &mut [u32; BLOCK_LEN]);
 
 macro_rules! by_width {
-    ($what:ident) => {
-        by_width!(
-            $what: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32
-        )
-    };
-    ($what:ident: $($width:literal)*) => {
-        [$(rows::<$width, $what>),*]
-    };
+    ($($width:literal)*) => { [$(rows::<$width>),*] };
 }
 
-const NUMBERS: u8 = 0;
-const FREQS: u8 = 1;
-/// Result of unpacking: sums of the numbers plus one.
-const DOCS: u8 = 2;
-
-static UNPACK: [Unpack; 33] = by_width!(NUMBERS);
-static UNPACK_FREQS: [Unpack; 33] = by_width!(FREQS);
-static UNPACK_DOCS: [Unpack; 33] = by_width!(DOCS);
+static UNPACK: [Unpack; 33] =
+    by_width!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32);
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 #[inline]
 pub(crate) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
     // SAFETY: the features that the function needs are those of this one.
-    unsafe { UNPACK[usize::from(width)](words.as_chunks().0, 0, out) }
-}
-
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-#[inline]
-pub(crate) fn unpack_freqs(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
-    // SAFETY: the features that the function needs are those of this one.
-    unsafe { UNPACK_FREQS[usize::from(width)](words.as_chunks().0, 0, out) }
-}
-
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-#[inline]
-pub(crate) fn unpack_docs(words: &[u32], width: u8, base: u32, out: &mut [u32; BLOCK_LEN]) {
-    // SAFETY: the features that the function needs are those of this one.
-    unsafe { UNPACK_DOCS[usize::from(width)](words.as_chunks().0, base, out) }
+    unsafe { UNPACK[usize::from(width)](words.as_chunks().0, out) }
 }
 
 /// Repeats the body for each row of half a block with constant shifts and places, because the compiler does not unroll
@@ -86,46 +52,19 @@ macro_rules! unrolled {
     };
 }
 
-/// Unpacks a block of width `W` to `WHAT`. Each element of `words` is a word of all four lanes.
+/// Unpacks a block of width `W`. Each element of `words` is a word of all four lanes.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn rows<const W: usize, const WHAT: u8>(words: &[[u32; 4]], base: u32, out: &mut [u32; BLOCK_LEN]) {
+fn rows<const W: usize>(words: &[[u32; 4]], out: &mut [u32; BLOCK_LEN]) {
     let words: &[[u32; 4]; W] = words[..W].try_into().expect("W words were taken");
-    let rows: &mut [[u32; 4]; 2 * HALF] = out.as_chunks_mut().0.try_into().expect("a block has 32 rows");
+    let pairs: &mut [[u32; 8]; HALF] = out.as_chunks_mut().0.try_into().expect("a block has 32 rows");
     let mask = _mm256_set1_epi32(((1_u64 << W) - 1) as u32 as i32);
-    let base = base as i32;
-    let ones = _mm256_set1_epi32(1);
-    let mut before = _mm256_setr_epi32(base, base, base, base, 0, 0, 0, 0);
     unrolled!(ROW => {
-        let (low_row, high_row) = if WHAT == DOCS { (ROW, ROW + HALF) } else { (2 * ROW, 2 * ROW + 1) };
-        let mut numbers = two_rows::<W>(words, low_row, high_row);
+        let mut numbers = two_rows::<W>(words, 2 * ROW, 2 * ROW + 1);
         if W < 32 {
             numbers = _mm256_and_si256(numbers, mask);
         }
-        if WHAT != NUMBERS {
-            numbers = _mm256_add_epi32(numbers, ones);
-        }
-        if WHAT == DOCS {
-            numbers = _mm256_add_epi32(numbers, _mm256_slli_si256::<4>(numbers));
-            numbers = _mm256_add_epi32(numbers, _mm256_slli_si256::<8>(numbers));
-            numbers = _mm256_add_epi32(numbers, before);
-            before = _mm256_shuffle_epi32::<0xff>(numbers);
-        }
-        if WHAT == DOCS {
-            rows[low_row] = bytemuck::cast(_mm256_castsi256_si128(numbers));
-            rows[high_row] = bytemuck::cast(_mm256_extracti128_si256::<1>(numbers));
-        } else {
-            let pair: &mut [[u32; 4]; 2] = (&mut rows[low_row..=high_row]).try_into().expect("two rows");
-            *pair = bytemuck::cast(numbers);
-        }
+        pairs[ROW] = bytemuck::cast(numbers);
     });
-    if WHAT == DOCS {
-        let half_sum = _mm256_castsi256_si128(before);
-        let half_sum = _mm256_setr_m128i(half_sum, half_sum);
-        let (pairs, _) = rows[HALF..].as_flattened_mut().as_chunks_mut::<8>();
-        for pair in pairs {
-            *pair = bytemuck::cast(_mm256_add_epi32(bytemuck::cast(*pair), half_sum));
-        }
-    }
 }
 
 /// Returns two rows with arbitrary bits above their `W` bits.
@@ -225,47 +164,4 @@ pub(crate) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: 
         }
     }
     found
-}
-
-/// Shuffle of each control byte: the source of each target byte among the next 16; 0x80 gives a zero byte.
-static SHUFFLES: [[u8; 16]; 256] = {
-    let mut shuffles = [[0x80; 16]; 256];
-    let mut control = 0;
-    while control < 256 {
-        let mut from = 0;
-        let mut number = 0;
-        while number < 4 {
-            let len = (control >> (2 * number) & 3) + 1;
-            let mut byte = 0;
-            while byte < len {
-                shuffles[control][4 * number + byte] = from;
-                from += 1;
-                byte += 1;
-            }
-            number += 1;
-        }
-        control += 1;
-    }
-    shuffles
-};
-
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-#[inline]
-pub(crate) fn stream_vbyte(controls: &[u8], data: &[u8], numbers: &mut [u32]) {
-    let mut at = 0;
-    let (quads, rest) = numbers.as_chunks_mut::<4>();
-    for (i, (quad, &control)) in quads.iter_mut().zip(controls).enumerate() {
-        // Fewer than 16 bytes remain near the end of the list.
-        let Some(bytes) = data.get(at..at + 16) else {
-            portable::stream_vbyte(&controls[i..], &data[at..], &mut numbers[i * 4..]);
-            return;
-        };
-        let bytes: [u8; 16] = bytes.try_into().expect("16 bytes");
-        let shuffle = bytemuck::cast(SHUFFLES[usize::from(control)]);
-        *quad = bytemuck::cast(_mm_shuffle_epi8(bytemuck::cast(bytes), shuffle));
-        at += usize::from(portable::QUAD_BYTES[usize::from(control)]);
-    }
-    if !rest.is_empty() {
-        portable::stream_vbyte(&controls[quads.len()..], &data[at..], rest);
-    }
 }

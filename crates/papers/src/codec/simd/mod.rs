@@ -6,7 +6,7 @@
 mod avx2;
 mod portable;
 
-pub(crate) use portable::{MAX_ZEROS, Zeros, stream_vbyte_bytes};
+pub(crate) use portable::{MAX_ZEROS, Zeros};
 
 use tandem_core::index::BLOCK_LEN;
 
@@ -29,18 +29,6 @@ pub(crate) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
     best!(unpack(words, width, out))
 }
 
-/// Unpacks 128 frequencies minus one: [`unpack`], plus one for each.
-#[inline]
-pub(crate) fn unpack_freqs(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
-    best!(unpack_freqs(words, width, out))
-}
-
-/// Unpacks 128 gaps minus one and sums them up to documents after `base`: [`unpack`] and then [`sum_gaps`].
-#[inline]
-pub(crate) fn unpack_docs(words: &[u32], width: u8, base: u32, out: &mut [u32; BLOCK_LEN]) {
-    best!(unpack_docs(words, width, base, out))
-}
-
 /// Unpacks consecutive numbers of `width` bits, at most 32, from `words`, which holds them all.
 #[inline]
 pub(crate) fn unpack_horizontal(words: &[u32], width: u8, out: &mut [u32]) {
@@ -55,17 +43,9 @@ pub(crate) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: 
     best!(zeros(words, start, end, len, zeros))
 }
 
-/// Decodes StreamVByte; `data` may be longer than the numbers' bytes. Panics if `data` has fewer bytes than
-/// [`stream_vbyte_bytes`], or if there are fewer control bytes than one per four numbers.
-#[inline]
-pub(crate) fn stream_vbyte(controls: &[u8], data: &[u8], numbers: &mut [u32]) {
-    best!(stream_vbyte(controls, data, numbers))
-}
-
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use super::*;
-    use tandem_core::index::sum_gaps;
 
     fn noise(len: usize, seed: u64) -> Vec<u32> {
         let mut state = seed;
@@ -89,17 +69,6 @@ mod tests {
             unpack(&words, width, &mut fast);
             portable::unpack(&words, width, &mut portable);
             assert_eq!(fast, portable, "width {width}");
-            unpack_freqs(&words, width, &mut fast);
-            portable::unpack_freqs(&words, width, &mut portable);
-            assert_eq!(fast, portable, "width {width}");
-            for base in [0, 77, u32::MAX] {
-                unpack_docs(&words, width, base, &mut fast);
-                portable::unpack_docs(&words, width, base, &mut portable);
-                assert_eq!(fast, portable, "width {width}");
-                portable::unpack(&words, width, &mut portable);
-                sum_gaps(base, &mut portable);
-                assert_eq!(fast, portable, "width {width}");
-            }
         }
     }
 
@@ -136,22 +105,6 @@ mod tests {
                         assert_eq!(places[..len], expected[..len], "{start}..{end}");
                     }
                 }
-            }
-        }
-    }
-
-    #[test]
-    fn stream_vbyte_decodes_the_same_with_and_without_bytes_to_spare() {
-        for len in 1..=BLOCK_LEN {
-            let controls: Vec<u8> = noise(len.div_ceil(4), len as u64).iter().map(|word| *word as u8).collect();
-            let bytes = stream_vbyte_bytes(&controls, len);
-            let data: Vec<u8> = noise(bytes + 20, 3).iter().map(|word| *word as u8).collect();
-            let mut portable = vec![0; len];
-            portable::stream_vbyte(&controls, &data, &mut portable);
-            for spare in [0, 1, 15, 16, 20] {
-                let mut fast = vec![0; len];
-                stream_vbyte(&controls, &data[..bytes + spare], &mut fast);
-                assert_eq!(fast, portable, "{len} numbers, {spare} bytes to spare");
             }
         }
     }

@@ -15,18 +15,6 @@ pub(crate) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
     BitPacker4x::new().decompress(bytemuck::cast_slice(words), out, width);
 }
 
-pub(crate) fn unpack_freqs(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
-    unpack(words, width, out);
-    for freq in out {
-        *freq = freq.wrapping_add(1);
-    }
-}
-
-pub(crate) fn unpack_docs(words: &[u32], width: u8, base: u32, out: &mut [u32; BLOCK_LEN]) {
-    let previous = (base != u32::MAX).then_some(base);
-    BitPacker4x::new().decompress_strictly_sorted(previous, bytemuck::cast_slice(words), out, width);
-}
-
 #[inline]
 pub(crate) fn unpack_horizontal(words: &[u32], width: u8, out: &mut [u32]) {
     unpack_horizontal_from(0, words, width, out);
@@ -83,37 +71,4 @@ pub(crate) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: 
         }
     }
     found
-}
-
-/// Number of bytes of the four numbers of each control byte.
-pub(crate) static QUAD_BYTES: [u8; 256] = {
-    let mut lens = [0; 256];
-    let mut control = 0;
-    while control < 256 {
-        lens[control] = (4 + (control & 3) + (control >> 2 & 3) + (control >> 4 & 3) + (control >> 6)) as u8;
-        control += 1;
-    }
-    lens
-};
-
-/// Returns the bytes of data that control bytes announce for `len` numbers, at most four per control byte.
-#[inline]
-pub(crate) fn stream_vbyte_bytes(controls: &[u8], len: usize) -> usize {
-    let quads: usize = controls.iter().map(|&control| usize::from(QUAD_BYTES[usize::from(control)])).sum();
-    // Missing numbers count one byte each, because their fields are zero.
-    quads.saturating_sub(controls.len() * 4 - len.min(controls.len() * 4))
-}
-
-#[inline]
-pub(crate) fn stream_vbyte(controls: &[u8], data: &[u8], numbers: &mut [u32]) {
-    let mut at = 0;
-    for (quad, &control) in numbers.chunks_mut(4).zip(controls) {
-        for (i, number) in quad.iter_mut().enumerate() {
-            let len = usize::from(control >> (2 * i) & 3) + 1;
-            let mut bytes = [0; 4];
-            bytes[..len].copy_from_slice(&data[at..at + len]);
-            *number = u32::from_le_bytes(bytes);
-            at += len;
-        }
-    }
 }
