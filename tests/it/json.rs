@@ -87,10 +87,6 @@ fn every_command_with_results_gives_them_as_one_document() {
     check_trace(&dir.path().join("t.json"), 1);
     let bench = json(dir.path(), "bench i --queries i/queries.tsv --limit 5 --rounds 1 --what index -o b");
     assert!(bench["bench"].as_array().unwrap().iter().all(|row| row["value"].is_number() && row["metric"].is_string()));
-    let bench = json(dir.path(), "bench i --queries i/queries.tsv --limit 5 --rounds 1 --what estimates -o b");
-    let us: Vec<f64> = bench["bench"].as_array().unwrap().iter().map(|row| row["value"].as_f64().unwrap()).collect();
-    // The times are of features, two kinds of predictions, and the default in all; each has six digits.
-    assert!(us.len() == 4 && us.iter().all(|&us| us > 0.0) && (us[0] + us[1] - us[3]).abs() < 1e-5 * us[3], "{us:?}");
     let listed = json(dir.path(), "reproduce --list");
     assert!(listed["experiments"].as_array().unwrap().len() > 5);
 }

@@ -6,7 +6,6 @@
 mod codecs;
 mod dispatcher;
 mod energy;
-mod estimates;
 #[cfg(feature = "gpu")]
 mod gpu;
 #[cfg(not(feature = "gpu"))]
@@ -87,8 +86,6 @@ enum Part {
     Codecs,
     /// Times of queries, by operator and processor
     Operators,
-    /// Time of a cost estimate
-    Estimates,
     /// Time of a simulated query, by policy
     Simulator,
     /// Coverage of capacity intervals, on queues with a closed form (not by default; minutes)
@@ -105,7 +102,7 @@ enum Part {
     GpuQueries,
 }
 
-const DEFAULT_PARTS: [Part; 5] = [Part::Index, Part::Codecs, Part::Operators, Part::Estimates, Part::Simulator];
+const DEFAULT_PARTS: [Part; 4] = [Part::Index, Part::Codecs, Part::Operators, Part::Simulator];
 
 /// A measurement: part, name, metric with its unit, and value.
 struct Measurement {
@@ -130,7 +127,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             Part::Index => sizes::measure(arguments)?,
             Part::Codecs => codecs::measure(arguments)?,
             Part::Operators => operators::measure(arguments)?,
-            Part::Estimates => estimates::measure(arguments)?,
             Part::Ingest => ingest::measure(arguments)?,
             Part::Intervals => intervals::measure(arguments.cases)?,
             Part::Energy => energy::measure(arguments)?,
