@@ -302,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_few_settings_and_each_has_a_reader_a_unit_and_a_meaning() {
+    fn every_setting_has_a_reader_a_unit_and_a_meaning() {
         let table = table();
         let settings: Vec<&Arg> = table.get_arguments().collect();
         assert!((1..=30).contains(&settings.len()), "{} settings", settings.len());

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_size_has_all_loads_and_no_number_takes_the_place_of_a_counter() {
+    fn missing_energy_counters_leave_cells_empty() {
         let mut run = 0;
         let (text, rows) = all("energy: a GPU", |batch, load| {
             run += 1;

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn proof_takes_five_runs_of_30_s_and_runs_are_as_long_as_asked_for() {
+    fn proof_takes_five_runs_of_30_s() {
         let checked = |proof, live_seconds| {
             EffortArguments { seeds: String::from("1"), live_seconds, proof }.checked(Effort::quick())
         };

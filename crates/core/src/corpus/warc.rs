@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_are_put_together_and_decompressed_and_other_media_are_counted() {
+    fn bodies_are_decoded_and_other_media_counted() {
         let response = |id: &str, head: &str, body: &[u8]| {
             let http = [format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n").as_bytes(), body].concat();
             let head = format!(

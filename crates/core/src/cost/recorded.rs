@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_taken_only_of_the_same_lists_and_only_if_all_are_there() {
+    fn recorded_times_need_the_same_complete_lists() {
         let here = workload(1, &[3, 1], None);
         let there = workload(1, &[1, 2, 3], Some(7.0));
         assert_eq!(matching_times(&here, &there).unwrap().len(), 2);

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_column_is_the_same_in_memory_and_on_disk_and_leaves_nothing_in_the_folder() {
+    fn columns_in_memory_and_on_disk_are_equal() {
         let dir = tempfile::tempdir().unwrap();
         let items: Vec<u32> = (0..700_000).collect();
         for most_bytes in [0, 1, 4_000, 1 << 20, usize::MAX] {

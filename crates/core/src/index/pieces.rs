@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_come_where_they_belong_and_a_file_that_refuses_is_told() {
+    fn pieces_keep_their_places_and_errors_are_told() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f");
         let file = File::create(&path).unwrap();

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_runs_of_the_same_build_are_found_again_and_nothing_else_stays() {
+    fn only_whole_runs_of_the_same_build_stay() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join(FOLDER);
         leave_runs(dir.path(), 3);

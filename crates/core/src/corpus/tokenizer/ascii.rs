@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_bytes_at_all_places_are_classified_alike_by_vectors_and_one_by_one() {
+    fn vectors_classify_bytes_as_the_portable_twin() {
         for first in 0..=255_u8 {
             let group: [u8; GROUP] = std::array::from_fn(|place| first.wrapping_add(place as u8));
             let (mut fast, mut portable) = ([0; GROUP], [0; GROUP]);

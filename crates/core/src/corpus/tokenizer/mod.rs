@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ascii_words_are_runs_of_letters_and_digits_after_lower_casing() {
+    fn ascii_words_are_lower_cased_runs_of_letters_and_digits() {
         let ascii = Tokenizer::new(Words::Ascii);
         assert_eq!(
             ascii.terms("The U.S.A's 3.14 Café-Zoë_x"),

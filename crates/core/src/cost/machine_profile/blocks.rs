@@ -153,7 +153,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(8))]
 
         #[test]
-        fn what_is_played_has_the_mean_and_the_correlation_of_what_was_observed(seed in any::<u64>(), phase in 5usize..60) {
+        fn played_blocks_keep_mean_and_correlation(seed in any::<u64>(), phase in 5usize..60) {
             let ratios = phases(seed, phase);
             let played = played(&ratios, seed, 1_000_000);
             let values: Vec<f64> = played.iter().map(|&(ratio, _)| ratio).collect();

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_takes_what_was_observed_at_its_load_after_its_pause_and_beside_others() {
+    fn a_query_takes_the_ratio_of_its_load_and_neighbours() {
         let (costs, place) = (costs(), place());
         let single = |idle_us, cpus, gpus| {
             let (busy, load) = (PerClass::two(cpus, gpus), BatchLoad::default().with(Cost::alone(Nanos(100_000))));
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_played_by_its_size_unless_its_queries_are_quicker_one_by_one() {
+    fn a_batch_never_costs_more_than_its_queries() {
         let (costs, place, busy) = (costs(), place(), PerClass::two(1, 0));
         let load = BatchLoad { queries: 64, alone: Nanos(1000), ..BatchLoad::default() };
         let batch = |host| {

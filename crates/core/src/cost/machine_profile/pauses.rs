@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn cores_of_a_node_pause_together_and_those_of_others_at_other_times() {
+    fn cores_of_one_node_pause_together() {
         let cores = vec![vec![(100, 50)], vec![(100, 50), (700, 5)]];
         let (first, second) = (played(clock(cores.clone(), 0, 1), 5), played(clock(cores.clone(), 1, 1), 5));
         assert!(first.len() >= 4);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_with_a_free_core_has_the_pauses_that_were_observed_so() {
+    fn a_free_core_selects_its_observed_pauses() {
         let (full, free) = (vec![vec![(1, 9)]; 4], vec![vec![(1, 2)]; 3]);
         let pauses = Pauses { observed_us: 1000, cores: full.clone(), cores_beside_free: free.clone() };
         // The dispatcher has a core beside those of the lanes.

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prices_that_made_the_times_are_found_again_and_what_costs_nothing_has_none() {
+    fn fitted_prices_equal_the_true_prices() {
         let rows: Vec<Inputs> = (0..400_u32)
             .map(|i| Inputs(std::array::from_fn(|input| f64::from((i * 7919 + input as u32 * 104_729) % 1013))))
             .collect();

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_thread_does_while_the_device_works_shows_only_where_it_is_longer() {
+    fn host_work_counts_only_beyond_device_work() {
         let hidden = BatchCost { exposed: Some(Exposed { fixed_us: 10.0, each_us: 0.0 }), ..gpu() };
         let time = hidden.time(&load(vec![(25, 2); 16]));
         assert_eq!((time.host, time.total()), (Nanos(16_000), Nanos(162_000)));

@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn policies_are_told_of_batches_with_the_formulas_error_and_the_truth_stays() {
+    fn policies_see_estimated_batches_not_true_ones() {
         let sizes = 4000;
         let crowding = (1..=sizes).map(|size| (size, 2.0)).collect();
         let batches = BatchCost { crowding, most_queries: sizes, ..BatchCost::default() };

@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn single_queries_on_a_gpu_lane_follow_each_other_at_the_observed_spacing() {
+    fn gpu_queries_follow_at_the_observed_spacing() {
         let work = Ratios { permille: vec![1400], stalls_us: Vec::new() };
         let observed = Observed { queries: 1, busy: 1, prepared: 0.0, spacing: 0.5, work, device: Ratios::default() };
         let lanes = LaneProfile { observed: vec![observed], ..LaneProfile::default() };
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_while_a_thread_prepares_is_seen_when_it_is_through_with_that() {
+    fn completions_wait_for_the_preparing_thread() {
         // Preparation takes 10 us; the thread is free from 5 on and holds a batch that ends at `done`.
         let prepare = |done: u64, begin: u64| {
             let mut lane = LaneClock { host_free: Nanos(5), done: Nanos(done), ..LaneClock::default() };
@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_that_fails_runs_its_batch_again_on_a_cpu_and_goes_on_with_that() {
+    fn a_failed_lane_repeats_its_batch_on_a_cpu() {
         let fault = |kind, at, lasts| PlannedFault { at: Nanos(at), processor: GPU, kind, lasts: Nanos(lasts) };
         // For batches of one query: finish time, whether it was rerun, and the fault.
         let played = |faults: Vec<PlannedFault>| {

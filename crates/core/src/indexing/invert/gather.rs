@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_all_runs_come_in_order_decoded_at_once_or_block_by_block() {
+    fn pieces_of_all_runs_come_in_order() {
         let mut random = Random::new(9, 0);
         for (num_docs, num_runs) in [(1, 1), (127, 2), (128, 1), (129, 3), (50_000, 1), (50_000, 7), (9_999, 40)] {
             let (encoded, places) = runs_of(&mut random, num_docs, num_runs);

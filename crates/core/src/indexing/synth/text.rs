@@ -248,7 +248,7 @@ mod tests {
         TextOptions { seed: 1, first_doc: 0, num_docs: Some(3000), max_bytes: None, mean_length: 250.0 };
 
     #[test]
-    fn text_is_the_same_on_any_number_of_threads_and_begins_alike_at_any_length() {
+    fn threads_do_not_change_text_and_length_keeps_its_start() {
         let (whole, (docs, bytes)) = text(&OPTIONS);
         assert_eq!((docs, bytes), (3000, whole.len() as u64));
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();

@@ -83,7 +83,7 @@ fn strided(first: u32, step: u32, len: usize, max_tf: u32) -> Vec<(u32, u32)> {
 }
 
 #[test]
-fn all_modes_equal_the_naive_twin_around_block_and_window_borders() {
+fn modes_equal_the_twin_around_block_and_window_borders() {
     for len in [1, 2, 127, 128, 129, 255, 256, 257, 1000] {
         // One list has this length, one leads it by a stride, and one is in a distant window.
         let lists = vec![
@@ -254,7 +254,7 @@ proptest! {
     }
 
     #[test]
-    fn all_algorithms_agree_on_sparse_and_dense_lists_over_many_windows(
+    fn algorithms_agree_on_lists_over_many_windows(
         shapes in prop::collection::vec((0..40_000_u32, 1..400_u32, 1..3000_usize, 1..30_u32), 1..6),
         k in prop_oneof![Just(1_usize), Just(10), Just(1000)],
     ) {

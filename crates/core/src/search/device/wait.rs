@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_that_never_ends_is_an_error_for_its_gpu_alone_and_later_waits_fail_at_once() {
+    fn endless_work_fails_its_gpu_alone_and_at_once_later() {
         let hung = Hung(AtomicU64::new(0));
         let limit = Duration::from_millis(20);
         let began = Instant::now();

@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn gpu_batch_of_mixed_modes_has_a_second_launch_for_second_stages_only() {
+    fn gpu_batch_launches_second_stages_only_again() {
         let mut batch = Batch::default();
         let lists = [(2000, 3.0), (90_000, 1.0)];
         for mode in Mode::ALL {
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn gpu_batch_sorts_many_results_later_and_tiles_where_all_would_be_looked_up() {
+    fn gpu_batch_sorts_large_k_later_and_tiles_long_queries() {
         let mut batch = Batch::default();
         assert!(add(&mut batch, &[(2000, 3.0)], Mode::Or, 10));
         assert!(add(&mut batch, &[(2000, 3.0)], Mode::Or, 129));
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn gpu_batch_ends_where_there_is_no_more_room_and_takes_the_rest_later() {
+    fn gpu_batch_without_room_leaves_the_rest_for_later() {
         let mut batch = Batch::default();
         let mut added = 0;
         while add(&mut batch, &[(2000, 3.0)], Mode::Or, 10) {

@@ -368,7 +368,7 @@ mod tests {
     use crate::search::device::layout_in_ptx;
 
     #[test]
-    fn ptx_has_every_kernel_and_the_hosts_structures_and_runs_on_turing() {
+    fn ptx_has_all_kernels_and_structures_for_turing() {
         let kernels = "score_lone score_lone_long score_batch score_small_batch score_tiles score_impact_tiles merge_topk \
                        measure_blocks scan_rows scan_tiles write_blocks";
         for kernel in kernels.split(' ') {

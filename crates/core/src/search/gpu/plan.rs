@@ -179,7 +179,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn gpu_plan_drives_by_the_lists_that_can_reach_the_seed_with_those_after_them() {
+    fn gpu_plan_drives_by_lists_that_can_reach_the_seed() {
         let lists = [(1000, 6.0), (50_000, 4.0), (300_000, 1.5), (400_000, 1.0)];
         for (seed, drivers) in [(0.0, 4), (0.9, 4), (1.1, 3), (2.4, 3), (2.6, 2), (6.4, 2), (6.6, 1)] {
             let (plan, terms) = plan(&lists, seed, Mode::Or);

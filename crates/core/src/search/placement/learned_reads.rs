@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_between_those_of_the_log_are_expected_to_be_read_as_often() {
+    fn unread_lists_get_their_neighbours_reads() {
         // A length per class. The log reads no list of every second one, and each list once.
         let lists: Vec<ListSize> = (0..9)
             .flat_map(|class| {

@@ -57,7 +57,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_block_is_in_one_tier_and_the_hottest_are_device_resident(
+        fn the_hottest_blocks_are_device_resident(
             rows in prop::collection::vec(0_u32..40, 1..200),
             hot in prop::collection::vec((any::<prop::sample::Index>(), 1_u32..20, 0.0_f32..9.0), 0..10),
             room in 0_u64..5000,

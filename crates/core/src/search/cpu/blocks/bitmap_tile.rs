@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tiles_follow_one_another_and_hold_the_bits_of_their_documents() {
+    fn tiles_hold_the_bits_of_their_documents() {
         let list = [u64::MAX; 40];
         for (start, end) in [(0, 1), (0, 64), (63, 65), (100, 1200), (1000, 2100), (5, 2560), (1024, 2048)] {
             let mut next = start;

@@ -174,7 +174,7 @@ fn parts_hold_all_long_lists_in_order() {
 }
 
 #[test]
-fn directories_leave_room_for_rows_and_fit_any_budget_that_the_coarsest_fit() {
+fn directories_fit_every_budget_of_the_coarsest() {
     let mut owned = OwnedSections::default();
     for list in lists() {
         let (docs, freqs): (Vec<u32>, Vec<u32>) = list.into_iter().unzip();
