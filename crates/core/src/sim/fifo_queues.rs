@@ -132,8 +132,7 @@ pub(super) fn play_queues<S: Sink, T: ServiceTimes>(
             return Ok(state.sink);
         }
         let now = due.max(free_at);
-        let mut finishes = u32::from(finish <= arrival);
-        let mut arrived = 1 - finishes;
+        let (mut finishes, mut arrived) = if finish <= arrival { (1, 0) } else { (0, 1) };
         // Mostly an event comes alone, and its effect is known.
         if finish <= arrival {
             let processor = state.finish(now);

@@ -54,17 +54,6 @@ pub struct TrieOptions {
     pub buffer_bytes: Option<u64>,
 }
 
-impl TrieOptions {
-    /// Divides cores as in the paper: five of eight parse, six with two GPUs.
-    #[must_use]
-    pub fn for_cores(cores: usize, gpus: usize) -> Self {
-        let (of, parsers) = if gpus == 0 { (8, 5) } else { (8, 6) };
-        let parsers = (cores * parsers / of).max(1);
-        let cpu_indexers = cores.saturating_sub(parsers).max(1);
-        Self { parsers, cpu_indexers, gpus, buffer_bytes: None }
-    }
-}
-
 /// The paper's indexer.
 #[derive(Debug)]
 pub struct TrieIndexer {
