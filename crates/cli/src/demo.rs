@@ -15,7 +15,7 @@ use tandem_core::base::random::Random;
 use tandem_core::corpus::{Collection, Tokenizer, Words};
 use tandem_core::files::{check_writable, free_memory_bytes, write_atomically};
 use tandem_core::index::{Bm25, Index};
-use tandem_core::indexing::{BuildOptions, HashIndexer};
+use tandem_core::indexing::BuildOptions;
 use tandem_core::lab::HostInfo;
 use tandem_report::number::counted;
 use tandem_report::page::{Folder, page};
@@ -134,7 +134,7 @@ fn make(folder: &Path, log: &Path) -> Result<(), Failure> {
     let options =
         BuildOptions { tokenizer: Tokenizer::new(Words::Unicode), bm25: Bm25::default(), threads, memory_bytes };
     let collection = Collection::of_bytes(&PathBuf::from("text.jsonl"), 0, text.into_bytes())?;
-    build_showing(&mut HashIndexer::default(), collection, folder, &options)?;
+    build_showing(collection, folder, &options)?;
     errln!("made an index of {DOCS} documents, drawn from the sentences of Tandem's documentation");
     Ok(write_atomically(log, |file| file.write_all(queries.as_bytes()))?)
 }
