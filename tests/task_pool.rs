@@ -168,14 +168,3 @@ fn whoever_comes_takes_a_share_and_none_is_lost_or_searched_twice() {
 fn a_second_pass_is_put_up_by_whoever_finished_the_first() {
     explore(1, 2, 2, StdArc::new(|_, claims, _| claims.claim(|_| 1)));
 }
-
-#[test]
-fn tasks_that_belong_to_threads_are_searched_once_in_every_epoch() {
-    let claim_own = |worker: usize, claims: &Claims, seen: &mut u64| {
-        let claim = claims.claim_own(worker as u32, *seen)?;
-        *seen = claim.epoch;
-        Some(claim)
-    };
-    explore(2, 1, WORKERS as u32, StdArc::new(claim_own));
-    explore(1, 2, WORKERS as u32, StdArc::new(claim_own));
-}

@@ -27,8 +27,6 @@ use tandem::index::{Bm25, Index};
 use tandem::indexing::quantise;
 use tandem::indexing::reorder::{BisectionOptions, apply, bisect};
 use tandem::papers::codec::{Column, ListColumns, MAX_BLOCK_LEN, all_codecs};
-use tandem::papers::tatikonda::document_partitioned::DocumentPartitioned;
-use tandem::papers::tatikonda::partitioned_index::PartitionedIndex;
 use tandem::query::{Mode, Query, QueryTerm, prepare_queries};
 use tandem::search::cpu::multicore::{Cores, FineGrained, Served, Stream, adaptive_lanes, inter_lanes, serve};
 use tandem::search::cpu::{Algorithm, CpuExecutor};
@@ -42,8 +40,6 @@ const LONG: [usize; 3] = [65, 100, Query::MAX_TERMS];
 /// Threads that share queries. The number of threads for each core is limited, so that they do not wait for each other.
 const TEAMS: [usize; 3] = [2, 5, 15];
 const MOST_A_CORE: usize = 4;
-/// Threads that share a partitioned index, which the test makes.
-const PARTS: usize = 5;
 const THRESHOLD: usize = 5;
 
 #[test]
@@ -205,9 +201,6 @@ impl Form {
     /// Checks all ways to share queries among threads; each answers every query in every mode, with each k in turn.
     fn check_teams(&self, expected: &[Answers]) {
         let (executor, cores) = (&self.executor, &Cores::default());
-        let gang = |gang: Result<DocumentPartitioned, ExecError>, stream: &Stream<'_>| {
-            serve(&mut [Box::new(gang.unwrap()) as Box<dyn Executor>], stream, cores)
-        };
         let most = std::thread::available_parallelism().map_or(1, usize::from) * MOST_A_CORE;
         for (team, workers) in TEAMS.into_iter().filter(|&workers| workers <= most).enumerate() {
             self.check_team(&format!("INTER, {workers} threads"), team, expected, |stream| {
@@ -218,17 +211,6 @@ impl Form {
             });
             self.check_team(&format!("FGQP, {workers} threads"), team + 2, expected, |stream| {
                 FineGrained::new(executor, workers, THRESHOLD, cores, 0)?.serve(stream)
-            });
-            self.check_team(&format!("DOCP-UI, {workers} threads"), team + 3, expected, |stream| {
-                gang(DocumentPartitioned::unified(executor, workers, cores, 0), stream)
-            });
-        }
-        let mut is_asked = vec![false; self.index.num_terms() as usize];
-        self.queries.iter().flat_map(|query| &query.terms).for_each(|term| is_asked[term.term.index()] = true);
-        let parts = PartitionedIndex::build(&self.index, PARTS, |term| is_asked[term.index()]).unwrap();
-        for turn in 0..KS.len() {
-            self.check_team(&format!("DOCP-PI, {PARTS} threads"), turn, expected, |stream| {
-                gang(DocumentPartitioned::physical(executor, &parts, cores, 0), stream)
             });
         }
     }

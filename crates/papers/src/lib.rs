@@ -35,7 +35,7 @@ mod huang;
 mod measure;
 mod registry;
 mod results;
-pub mod tatikonda;
+mod tatikonda;
 pub mod wang;
 pub mod wei;
 

@@ -105,7 +105,7 @@ macro_rules! experiments {
 }
 
 /// All experiments. A new one is a file with a function `run`, and a line here.
-pub const EXPERIMENTS: [Experiment; 43] = experiments! {
+pub const EXPERIMENTS: [Experiment; 39] = experiments! {
     DING {
         always ding::fig3 GOV2_INDEX No "bytes per docID of each codec: Rice best, PForDelta with one width per list close";
         on_gpu ding::table1 GOV2_INDEX Adds "decode rate of Rice and PForDelta, on CPU and GPU";
@@ -127,7 +127,6 @@ pub const EXPERIMENTS: [Experiment; 43] = experiments! {
         always wang::fig8 SMALL_INDEX Needed "throughput under each cache policy";
         always wang::fig9 SMALL_INDEX Needed "throughput and response time under a response limit";
         always wang::fig10 SMALL_INDEX Adds "GPU and combined mode against eight CPU threads";
-        always wang::dynamic SMALL_INDEX No "text: a dynamic cache against VFB and Qtf, counted";
     }
     HUANG {
         on_gpu huang::fig3 GOV2_INDEX Adds "time by query length on CPU and GPU, for each algorithm";
@@ -138,7 +137,6 @@ pub const EXPERIMENTS: [Experiment; 43] = experiments! {
         on_gpu huang::table2 GOV2_INDEX Needed "random halves against distribution by length";
         on_gpu huang::table3 GOV2_INDEX Needed "one GPU against four";
         on_gpu huang::fig7 GOV2_INDEX Adds "all five configurations side by side";
-        on_gpu huang::dynamic SMALL_INDEX No "text: a dynamic cache for distribution by length, counted";
     }
     WEI {
         always wei::fig10 TEXT Adds "indexing rate by number of parsers, with and without GPUs";
@@ -148,7 +146,6 @@ pub const EXPERIMENTS: [Experiment; 43] = experiments! {
         always wei::table6 TEXT Adds "indexing rate end to end, three collections";
         always wei::fig12 TEXT Adds "against two indexers on clusters";
         always wei::regrouping TEXT No "text: gain and cost of regrouping terms";
-        always wei::height TEXT No "text: height of the trie";
         always wei::caches TEXT No "text: worth of the caches in nodes";
         always wei::trials TEXT No "text: spread of three trials";
     }
@@ -157,7 +154,6 @@ pub const EXPERIMENTS: [Experiment; 43] = experiments! {
         always tatikonda::fig5 LARGE_INDEX No "delay against arrival rate; latency and throughput by query length";
         always tatikonda::fig6 LARGE_INDEX No "delay against arrival rate for queries of 4 and 6 terms";
         always tatikonda::fig7 LARGE_INDEX No "cost of cutting queries into tasks, by skip block size";
-        always tatikonda::hybrid LARGE_INDEX No "text: sharing among cores by load";
     }
 };
 

@@ -1,8 +1,8 @@
 //! Statements of Huang, Ren, Zhao, Stones, Zhang, Wang and Liu, 2017.
 
 use super::cases::{above, below, every, falling, joined, near, rising, with_papers};
-use super::{Judge, Statements, on_counts, on_queries, outcome};
-use crate::results::{Found, Gap, Results, captured, shown};
+use super::{Judge, Statements, on_queries};
+use crate::results::{Found, Gap, Results, captured};
 
 pub(super) const ALL: &[Statements] = &[
     on_queries(
@@ -21,7 +21,6 @@ pub(super) const ALL: &[Statements] = &[
         &["{}: CPU, one thread", "?{}: GPU", "?{}: GPU, {}", "?{}: CPU and GPU, {}", "?{}: four GPUs, {}"],
         fig7,
     ),
-    on_counts("huang-dynamic", &["{}, cache {} %: hits", "{}, cache {} %: moved"], dynamic),
 ];
 
 const STRATEGIES: [&str; 4] = ["AND", "OR", "WAND", "BMW"];
@@ -78,7 +77,6 @@ const TABLE1_ROWS: &[&str] = &[
     "?{}, top {}: GPU, {}",
     "?what travels to the GPU with a query",
     "?{}, top {}: postings scored of those in the lists, {}",
-    "?{}, top {}: Tandem's own GPU executor, one batch",
     "?{}, top {}: queries of both",
 ];
 
@@ -284,21 +282,5 @@ fn fig7(judge: &mut Judge<'_>) {
     judge.claim("Four GPUs are faster than one", |r| {
         enough_per_gpu(r)?;
         below(joined(r, four, "{}: GPU")?)
-    });
-}
-
-fn dynamic(judge: &mut Judge<'_>) {
-    judge.claim("A cache policy that considers LBD moves less than the static cache of long lists", |r| {
-        below(joined(r, "dynamic, cache {} %: moved", "static, cache {} %: moved")?)
-    });
-    judge.claim("A dynamic cache of lists moves less than the most needed lists of the training half", |r| {
-        below(joined(r, "dynamic, cache {} %: moved", "most needed, cache {} %: moved")?)
-    });
-    judge.claim("Less is moved if only LBD's queries go to the GPU", |r| {
-        let moved = joined(r, "dynamic, cache {} %: moved", "all queries, dynamic, cache {} %: moved")?;
-        if moved.is_empty() {
-            return Ok(outcome(false, shown(0.0)));
-        }
-        below(moved)
     });
 }

@@ -1,6 +1,6 @@
 //! Statements of Tatikonda, Cambazoglu and Junqueira, SIGIR 2011.
 
-use super::cases::{above, against, below, every, falling, joined, near, rising, with_papers};
+use super::cases::{above, against, below, every, falling, near, rising, with_papers};
 use super::{Judge, Statements, on_queries, outcome};
 use crate::results::{Found, Gap, Results, shown};
 
@@ -9,13 +9,10 @@ pub(super) const ALL: &[Statements] = &[
     on_queries("tatikonda-fig5", FIG5_ROWS, fig5),
     on_queries("tatikonda-fig6", FIG6_ROWS, fig6),
     on_queries("tatikonda-fig7", FIG7_ROWS, fig7),
-    on_queries("tatikonda-hybrid", &["{} % of INTER's rate: {}"], hybrid),
 ];
 
 const FIG4_ROWS: &[&str] = &[
-    "Tandem, INTER, 1 worker: throughput",
     "INTER, 1 worker: throughput",
-    "Tandem, INTER, 1 worker: latency",
     "INTER, 1 worker: latency",
     "?{}, {} workers: throughput",
     "?{}, {} workers: latency, {}",
@@ -131,7 +128,6 @@ fn thresholds(judge: &mut Judge<'_>, section: &str, name: &str) {
 
 const FIG5_ROWS: &[&str] = &[
     "?{}, {} workers: saturates at",
-    "Tandem, INTER, {} workers: sustains",
     "INTER, {} workers: sustains",
     "postings of 10 terms over 2",
     "{}: latency of 10 terms over 2",
@@ -212,7 +208,6 @@ fn between(cases: Vec<super::cases::Case>) -> Found<super::Outcome> {
 }
 
 const FIG6_ROWS: &[&str] = &[
-    "{} terms, {} workers: Tandem, INTER sustains",
     "{} terms, {} workers: INTER sustains",
     "{} terms, {} workers: {}: delay at an eighth of that rate",
     "{} terms, {} workers: {}: below INTER's",
@@ -297,25 +292,4 @@ fn fig7(judge: &mut Judge<'_>) {
             below(against(r, &format!("{section}blocks of 512: making tasks, of one core's time"), 2.0)?)
         });
     }
-}
-
-fn hybrid(judge: &mut Judge<'_>) {
-    judge.claim(
-        "Preliminary results of the hybrid by load did not show much improvement (over the better of both, 10 %)",
-        |r| {
-            let [inter, fgqp, hybrid] =
-                ["INTER", "FGQP(γ=5)", "hybrid"].map(|way| r.like(&format!("{{}} % of INTER's rate: {way}")));
-            let cases = hybrid?.into_iter().zip(inter?).zip(fgqp?);
-            let cases = cases.map(|(((rate, hybrid), (_, inter)), (_, fgqp))| {
-                (format!("{rate} %, ms"), hybrid, 0.9 * inter.min(fgqp))
-            });
-            above(cases.collect())
-        },
-    );
-    judge.claim("The hybrid is close to FGQP at low load and to INTER at high load (within 30 %)", |r| {
-        let of = |way: &str| joined(r, "{} % of INTER's rate: hybrid", &format!("{{}} % of INTER's rate: {way}"));
-        let (fgqp, inter) = (of("FGQP(γ=5)")?, of("INTER")?);
-        let ends = [fgqp.first().cloned(), inter.last().cloned()];
-        every(ends.into_iter().flatten().collect(), "near", |hybrid, other| hybrid <= 1.3 * other)
-    });
 }

@@ -33,7 +33,6 @@ pub(super) const ALL: &[Statements] = &[
         ],
         fig10,
     ),
-    on_queries("wang-dynamic", &["{}, cache {} % of M: hit rate", "{}, cache {} % of M: moved"], dynamic),
 ];
 
 const FIG3_ROWS: &[&str] = &[
@@ -300,15 +299,4 @@ fn fig10(judge: &mut Judge<'_>) {
         above(joined(r, "k {}, combined", "k {}, GPU with VFB")?)
     });
     judge.claim("More CPU threads are faster at every k", |r| above(joined(r, "k {}, CPU-8", "k {}, CPU-1")?));
-}
-
-fn dynamic(judge: &mut Judge<'_>) {
-    judge.claim("A dynamic cache that follows the stream moves less than VFB, at every cache size", |r| {
-        below(policies(r, "dynamic blocks", VFB, "moved")?)
-    });
-    judge.claim("A dynamic cache of whole lists moves less than Qtf", |r| {
-        below(policies(r, "dynamic lists", "Qtf", "moved")?)
-    });
-    judge
-        .claim("The dynamic cache has the higher hit rate", |r| above(policies(r, "dynamic blocks", VFB, "hit rate")?));
 }

@@ -25,7 +25,6 @@ pub(super) const ALL: &[Statements] = &[
         fig12,
     ),
     on_counts("wei-regrouping", REGROUPING_ROWS, regrouping),
-    on_counts("wei-height", &["height {}: {}"], height),
     on_counts("wei-caches", &["{}: a look-up", "comparisons decided by a cache", "caches: gain"], caches),
     on_counts("wei-trials", &["trial {}: in all", "fastest to slowest, of the mean"], trials),
 ];
@@ -288,25 +287,6 @@ fn regrouping(judge: &mut Judge<'_>) {
     });
     judge.claim("Regrouping takes about 5 % of parsing (at most 10 %)", |r| {
         below(vec![("% of parsing".into(), r.ours("regrouping: share of parsing")?, 10.0)])
-    });
-}
-
-fn height(judge: &mut Judge<'_>) {
-    judge.claim("A trie of height three is best (fastest, or within 5 %)", |r| {
-        let times = r.like("height {}: indexing")?;
-        let fastest = times.iter().map(|(_, s)| *s).fold(f64::INFINITY, f64::min);
-        every(
-            vec![("ns a token, 3 and the best".into(), r.ours("height 3: indexing")?, 1.05 * fastest)],
-            "at most",
-            |a, b| a <= b,
-        )
-    });
-    judge.claim("A smaller height makes collections of very different sizes: the largest has more tokens", |r| {
-        above(pair(r, "height 2: tokens of the largest", "height 3: tokens of the largest")?)
-    });
-    judge.claim("A larger height makes many small collections (at least 3 times as many)", |r| {
-        let (four, three) = (r.ours("height 4: slots with terms")?, r.ours("height 3: slots with terms")?);
-        above(vec![("slots with terms".into(), four, 3.0 * three)])
     });
 }
 

@@ -69,7 +69,10 @@ impl CpuExecutor {
     /// Another executor for the same index and parameters on another thread. Both share the norms.
     #[must_use]
     pub fn clone_for_worker(&self) -> Self {
-        self.with_index(Arc::clone(&self.index))
+        let PrunedOr { algorithm, is_seeded, .. } = self.scratch.pruned;
+        Self::with_norms(Arc::clone(&self.index), Arc::clone(&self.norms), self.bm25)
+            .with_algorithm(algorithm)
+            .with_seeds(is_seeded)
     }
 
     /// Sets the algorithm for OR, by default [`Algorithm::Auto`].
@@ -84,15 +87,6 @@ impl CpuExecutor {
     pub fn with_seeds(mut self, is_seeded: bool) -> Self {
         self.scratch.pruned.is_seeded = is_seeded;
         self
-    }
-
-    /// Another executor for other lists of the same documents, such as a part of the index.
-    ///
-    /// # Panics
-    /// If the number of documents differs.
-    pub fn with_index(&self, index: Arc<Index>) -> Self {
-        let PrunedOr { algorithm, is_seeded, .. } = self.scratch.pruned;
-        Self::with_norms(index, Arc::clone(&self.norms), self.bm25).with_algorithm(algorithm).with_seeds(is_seeded)
     }
 
     pub(crate) fn index(&self) -> &Index {

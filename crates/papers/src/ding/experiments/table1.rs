@@ -15,9 +15,7 @@ use crate::codec::{Codec, Column, PForDelta, Pfor, Rice};
 use crate::context::{GOV2_DOCS, terms_of};
 use crate::ding::gpu::{PforBatch, PublishedGpu, RiceBatch};
 use crate::{Context, ExperimentError, Findings, Input, Result};
-use tandem_core::base::ids::TermId;
 use tandem_core::base::quantile::median;
-use tandem_core::index::{BLOCK_LEN, Index};
 use tandem_core::search::device::GpuError;
 
 const QUERIES: usize = 50;
@@ -65,7 +63,7 @@ fn compare(
     let encoded = codecs.iter().map(|&(codec, ..)| encode(codec)).collect::<Result<Vec<_>, _>>()?;
     let decoders: Vec<(&dyn Codec, &Vec<Vec<u32>>)> =
         codecs.iter().zip(&encoded).map(|(&(codec, ..), encoded)| (codec, encoded)).collect();
-    let (cpu_times, own_us) = cpu_times_us(context, &decoders, &input.index, &terms)?;
+    let cpu_times = cpu_times_us(context, &decoders, lists.len())?;
     for ((codec, name, papers_cpu, papers_gpu), (encoded, cpu_us)) in
         codecs.into_iter().zip(encoded.iter().zip(cpu_times))
     {
@@ -86,68 +84,31 @@ fn compare(
             findings.add(format!("{name}, GPU, list by list: a launch"), "us", times.each_us / launches);
         }
     }
-    findings.add("Tandem's index, CPU", UNIT, rate(own_us));
     findings.add("lists", "", lists.len() as f64);
     findings.add("docIDs in them", "", postings as f64);
     Ok(())
 }
 
-/// Returns microseconds for all lists on one core: for each codec, and for Tandem's index.
+/// Returns the time of each codec for all lists on one core: the sum of the fastest times of the lists.
 fn cpu_times_us(
     context: &Context<'_>,
     codecs: &[(&dyn Codec, &Vec<Vec<u32>>)],
-    index: &Index,
-    terms: &[TermId],
-) -> Result<(Vec<f64>, f64)> {
+    num_lists: usize,
+) -> Result<Vec<f64>> {
     let mut decoded = Vec::new();
-    let mut times: Vec<FastestTimes> = codecs.iter().map(|_| FastestTimes::new(terms.len())).collect();
-    let mut own = FastestTimes::new(terms.len());
+    let mut fastest = vec![vec![Duration::MAX; num_lists]; codecs.len()];
     let mut steps = context.steps("decoding on one core", CPU_ROUNDS);
     for _ in 0..CPU_ROUNDS {
-        for (&(codec, encoded), times) in codecs.iter().zip(&mut times) {
-            times.take(|list| decode_on_cpu(codec, &encoded[list..=list], &mut decoded))?;
+        for (&(codec, encoded), fastest) in codecs.iter().zip(&mut fastest) {
+            for (list, fastest) in fastest.iter_mut().enumerate() {
+                let began = Instant::now();
+                decode_on_cpu(codec, &encoded[list..=list], &mut decoded)?;
+                *fastest = began.elapsed().min(*fastest);
+            }
         }
-        own.take(|list| {
-            decode_own(index, terms[list]);
-            Ok(())
-        })?;
         steps.done();
     }
-    Ok((times.iter().map(FastestTimes::sum_us).collect(), own.sum_us()))
-}
-
-/// Decodes a list of Tandem's index, block by block.
-fn decode_own(index: &Index, term: TermId) {
-    let mut docs = [0; BLOCK_LEN];
-    let list = index.list(term);
-    for block in 0..list.num_blocks() {
-        list.decode_docs(block, &mut docs);
-        std::hint::black_box(&docs);
-    }
-}
-
-/// The shortest time of each list so far.
-struct FastestTimes(Vec<Duration>);
-
-impl FastestTimes {
-    fn new(lists: usize) -> Self {
-        Self(vec![Duration::MAX; lists])
-    }
-
-    /// Measures all lists once, one after another.
-    fn take(&mut self, mut decode: impl FnMut(usize) -> Result<()>) -> Result<()> {
-        for (list, fastest) in self.0.iter_mut().enumerate() {
-            let began = Instant::now();
-            decode(list)?;
-            *fastest = began.elapsed().min(*fastest);
-        }
-        Ok(())
-    }
-
-    /// Returns the sum over all lists in microseconds.
-    fn sum_us(&self) -> f64 {
-        self.0.iter().sum::<Duration>().as_secs_f64() * 1e6
-    }
+    Ok(fastest.iter().map(|times| times.iter().sum::<Duration>().as_secs_f64() * 1e6).collect())
 }
 
 struct GpuTimes {

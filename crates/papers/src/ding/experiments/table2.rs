@@ -1,9 +1,9 @@
 //! Ding et al., table 2: time per query of AND, OR and AND+OR on CPU and GPU.
 //!
 //! Both columns run the paper's methods. The CPU searches exhaustively, document at a time, in lists packed by PForDelta in
-//! blocks of 128 (`daat/`). The GPU searches step by step (`gpu/`). Tandem's own executors are measured for comparison. A
-//! time is from the call to the results on the host, with the lists in the memory of the processor, as in the paper. All
-//! must find the same documents with the same scores.
+//! blocks of 128 (`daat/`). The GPU searches step by step (`gpu/`). A time is from the
+//! call to the results on the host, with the lists in the memory of the processor, as in the paper. Both must find the same
+//! documents with the same scores.
 //!
 //! Rows below the table show the cost of lists that are not all in GPU memory (`caching.rs`).
 
@@ -22,8 +22,6 @@ use crate::ding::gpu::search::PublishedSearch;
 use crate::measure::are_equal;
 use crate::{Context, ExperimentError, Findings, Input, RealLog, Result};
 use tandem_core::query::{Mode, Query};
-use tandem_core::search::cpu::CpuExecutor;
-use tandem_core::search::gpu::GpuExecutor;
 use tandem_core::search::{ExecError, Executor, Hit};
 
 const QUERIES: usize = 1000;
@@ -63,8 +61,6 @@ fn table(context: &Context<'_>, input: &Input, gpu: Option<&Arc<PublishedGpu>>, 
     let (index, bm25, terms) = (&input.index, input.index.built_with(), terms_of(queries));
     let coded = CodedLists::encode(index, &terms, Box::new(Pfor::<128>), 0..index.num_docs())?;
     let mut daat = DaatExecutor::new(Arc::new(coded));
-    let mut cpu = CpuExecutor::new(Arc::clone(index), bm25);
-    let mut own = gpu.map(|_| GpuExecutor::new(index, bm25)).transpose()?;
     let mut published = match gpu {
         Some(gpu) => {
             let lists = HostLists::encode(index, &terms, bm25, PForDelta::new(1))?;
@@ -73,18 +69,12 @@ fn table(context: &Context<'_>, input: &Input, gpu: Option<&Arc<PublishedGpu>>, 
         }
         None => None,
     };
-    let mut names = vec![daat.device(), "Tandem's CPU executor, one core".to_owned()];
-    let mut searches: Vec<Search<'_>> = vec![
-        Box::new(move |query, mode, k, hits| daat.search(query, mode, k, hits).map(drop)),
-        Box::new(move |query, mode, k, hits| cpu.search(query, mode, k, hits).map(drop)),
-    ];
+    let mut names = vec![daat.device()];
+    let mut searches: Vec<Search<'_>> =
+        vec![Box::new(move |query, mode, k, hits| daat.search(query, mode, k, hits).map(drop))];
     if let Some(published) = &mut published {
         names.push("the paper's methods on this GPU".to_owned());
         searches.push(Box::new(|query, mode, k, hits| published.search(query, mode, k, false, hits).map(drop)));
-    }
-    if let Some(own) = &mut own {
-        names.push("Tandem's GPU executor".to_owned());
-        searches.push(Box::new(|query, mode, k, hits| own.search(query, mode, k, hits).map(drop)));
     }
     for (mode, papers_cpu, papers_gpu) in PAPERS.into_iter().filter(|&(mode, ..)| context.mode(mode) == mode) {
         let (times_ms, full) = measure(context, queries, mode, &mut searches)?;
@@ -92,12 +82,10 @@ fn table(context: &Context<'_>, input: &Input, gpu: Option<&Arc<PublishedGpu>>, 
             // AND+OR continues with OR for the others.
             findings.add("and: queries with k results", "%", 100.0 * full as f64 / queries.len() as f64);
         }
-        let columns = ["CPU", "CPU, Tandem's own", "GPU", "GPU, Tandem's own"];
-        let papers = [Some(papers_cpu), None, Some(papers_gpu), None];
-        for (place, (name, papers)) in columns.into_iter().zip(papers).enumerate() {
+        for (place, (name, papers)) in [("CPU", papers_cpu), ("GPU", papers_gpu)].into_iter().enumerate() {
             findings.compare(format!("{mode}: {name}"), "ms", papers, times_ms.get(place).copied());
         }
-        if let (Some(cpu_ms), Some(gpu_ms)) = (times_ms.first(), times_ms.get(2)) {
+        if let (Some(cpu_ms), Some(gpu_ms)) = (times_ms.first(), times_ms.get(1)) {
             findings.compare(format!("{mode}: CPU over GPU"), "x", papers_cpu / papers_gpu, cpu_ms / gpu_ms);
         }
     }

@@ -12,7 +12,6 @@ use crate::measure::are_equal;
 use crate::{Context, ExperimentError, Findings, Result};
 use tandem_core::base::ids::DeviceId;
 use tandem_core::base::quantile::median;
-use tandem_core::index::Index;
 use tandem_core::query::Query;
 use tandem_core::search::device::{Device, GpuError};
 use tandem_core::search::{Answers, Hit};
@@ -34,7 +33,6 @@ const LONG: f64 = 10.0;
 
 /// Index and queries in the published form.
 pub(crate) struct Bench {
-    pub(crate) index: Arc<Index>,
     pub(crate) ranges: Arc<RangeIndex>,
     pub(crate) queries: Vec<Query>,
     /// Blocks of 64 postings in all lists of each query.
@@ -66,7 +64,7 @@ impl Bench {
         }
         let ranges = Arc::new(RangeIndex::new(&input.index, &terms_of(&queries)));
         let blocks = queries.iter().map(num_blocks).collect();
-        Ok(Self { index: input.index, ranges, queries, blocks, seconds: context.seconds })
+        Ok(Self { ranges, queries, blocks, seconds: context.seconds })
     }
 
     /// Encodes the lists for an experiment that needs a GPU. Reports the absence of a GPU before an index is made.

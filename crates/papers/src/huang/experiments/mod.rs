@@ -19,7 +19,6 @@
 
 mod bench;
 mod cooperation;
-pub(crate) mod dynamic;
 pub(crate) mod fig3;
 pub(crate) mod fig4;
 pub(crate) mod fig5;

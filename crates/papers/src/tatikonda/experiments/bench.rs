@@ -1,32 +1,24 @@
 //! Ways to serve streams of queries on the cores of this machine, for figures 4, 5 and 6 of Tatikonda et al.
 //!
-//! Each way is a method on one of two **engines**: the lists and steps of the paper ([`published`](crate::tatikonda::published)),
-//! whose numbers are compared with the paper's, and Tandem's index and operators. Both must give the same answers. Gains
-//! are relative to one core of the same engine.
+//! All ways run the paper's lists and steps ([`published`](crate::tatikonda::published)) and must give the same answers.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::codec::Pfor;
 use crate::context::terms_of;
 use crate::ding::daat::cursor::Advance;
 use crate::ding::daat::lists::CodedLists;
-use crate::tatikonda::document_partitioned::DocumentPartitioned;
-use crate::tatikonda::partitioned_index::PartitionedIndex;
 use crate::tatikonda::published::core::Core;
 use crate::tatikonda::published::gang::Gang;
 use crate::tatikonda::published::pools::serve_by_tasks;
 use crate::{Context, ExperimentError, Findings, Input, Result};
-use tandem_core::base::ids::TermId;
 use tandem_core::base::random::Random;
 use tandem_core::base::time::Nanos;
 use tandem_core::query::{ArrivalProcess, Mode, Query, Stretch, UnitTimes};
-use tandem_core::search::cpu::CpuExecutor;
-use tandem_core::search::cpu::multicore::{Cores, FineGrained, Served, Stream, adaptive_lanes, inter_lanes, serve};
+use tandem_core::search::cpu::multicore::{Cores, Served, Stream, serve};
 use tandem_core::search::{ExecError, Executor};
 
 /// Documents of the synthetic index, whose queries take a few milliseconds. All four figures take some minutes on sixteen
@@ -48,26 +40,6 @@ const ORDER_STREAM: u64 = 0x7461_7469;
 /// First random stream of the terms of composed queries.
 const LENGTH_STREAM: u64 = 0x6C65_6E00;
 
-/// The implementation of lists and steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Engine {
-    Published,
-    /// Tandem's index and operators.
-    Tandem,
-}
-
-impl Engine {
-    pub(crate) const ALL: [Self; 2] = [Self::Published, Self::Tandem];
-
-    /// The engine's name in the titles of charts.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Published => "as published",
-            Self::Tandem => "Tandem's",
-        }
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
     /// One query per core.
@@ -78,37 +50,15 @@ pub(crate) enum Method {
     DocpPi,
     /// Tasks in a pool with this threshold.
     Fgqp(usize),
-    /// Tandem's adaptive sharing.
-    Adaptive,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Way {
-    pub(crate) engine: Engine,
-    pub(crate) method: Method,
-}
-
-impl Way {
-    pub(crate) const fn published(method: Method) -> Self {
-        Self { engine: Engine::Published, method }
-    }
-
-    pub(crate) const fn tandem(method: Method) -> Self {
-        Self { engine: Engine::Tandem, method }
-    }
-}
-
-impl fmt::Display for Way {
+impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.engine == Engine::Tandem {
-            f.write_str("Tandem, ")?;
-        }
-        match self.method {
-            Method::Inter => f.write_str("INTER"),
-            Method::DocpUi => f.write_str("DOCP-UI"),
-            Method::DocpPi => f.write_str("DOCP-PI"),
-            Method::Fgqp(threshold) => write!(f, "FGQP(γ={threshold})"),
-            Method::Adaptive => f.write_str("adaptive"),
+        match self {
+            Self::Inter => f.write_str("INTER"),
+            Self::DocpUi => f.write_str("DOCP-UI"),
+            Self::DocpPi => f.write_str("DOCP-PI"),
+            Self::Fgqp(threshold) => write!(f, "FGQP(γ={threshold})"),
         }
     }
 }
@@ -151,20 +101,16 @@ impl Measured {
 #[derive(Debug)]
 pub(crate) struct Bench {
     pub(crate) input: Input,
-    executor: CpuExecutor,
     cores: Cores,
-    pub(crate) mode: Mode,
     k: usize,
     seed: u64,
     max_workers: usize,
     /// Duration of one measurement.
     seconds: f64,
-    /// The log's lists in the paper's form; `None` for modes other than the paper's AND.
-    lists: Option<Arc<CodedLists>>,
-    /// Tandem's index in the last number of parts.
-    parts: RefCell<Option<(usize, Rc<PartitionedIndex>)>>,
-    /// The paper's lists in the last number of parts.
-    coded_parts: RefCell<Option<(usize, Vec<Arc<CodedLists>>)>>,
+    /// The log's lists.
+    lists: Arc<CodedLists>,
+    /// The log's lists in the last number of parts.
+    parts: RefCell<Option<(usize, Vec<Arc<CodedLists>>)>>,
 }
 
 /// Queries of one kind, with digests of their answers and the performance of one core.
@@ -172,7 +118,7 @@ pub(crate) struct Bench {
 pub(crate) struct Load {
     queries: Vec<Query>,
     digests: Vec<u64>,
-    alone: [Measured; 2],
+    pub(crate) alone: Measured,
 }
 
 impl Load {
@@ -183,10 +129,6 @@ impl Load {
 
     pub(crate) fn len(&self) -> usize {
         self.queries.len()
-    }
-
-    pub(crate) fn alone(&self, engine: Engine) -> Measured {
-        self.alone[engine as usize]
     }
 }
 
@@ -200,36 +142,27 @@ impl Bench {
 
     /// Opens an input. Queries of one term need no intersection and are left out, as in the paper.
     pub(crate) fn on(mut input: Input, context: &Context<'_>) -> Result<Self> {
+        let mode = context.mode(Mode::And);
+        if mode != Mode::And {
+            return Err(ExperimentError::Input(format!("the mode is {mode}, the paper's methods answer AND only")));
+        }
         input.queries.retain(|query| query.terms.len() > 1);
         if input.queries.is_empty() {
             return Err(ExperimentError::Input("no query has two terms of this index".to_owned()));
         }
-        let executor = CpuExecutor::new(input.index.clone(), input.index.built_with());
-        let mode = context.mode(Mode::And);
         let all_docs = 0..input.index.num_docs();
         // "The default skip block size is set to 512".
-        let lists = (mode == Mode::And)
-            .then(|| CodedLists::encode(&input.index, &terms_of(&input.queries), Box::new(Pfor::<512>), all_docs))
-            .transpose()?
-            .map(Arc::new);
+        let lists = CodedLists::encode(&input.index, &terms_of(&input.queries), Box::new(Pfor::<512>), all_docs)?;
         Ok(Self {
             input,
-            executor,
             cores: Cores::of_this_machine(),
-            mode,
-            lists,
+            lists: Arc::new(lists),
             k: context.k,
             seed: context.seed,
             max_workers: context.cores,
             seconds: context.seconds,
             parts: RefCell::default(),
-            coded_parts: RefCell::default(),
         })
-    }
-
-    /// Filters the ways that answer queries of this mode. The paper's methods answer AND only.
-    pub(crate) fn ways(&self, wanted: &[Way]) -> Vec<Way> {
-        wanted.iter().copied().filter(|way| way.engine == Engine::Tandem || self.lists.is_some()).collect()
     }
 
     /// Filters the numbers of workers that do not exceed the cores of this machine.
@@ -244,7 +177,7 @@ impl Bench {
 
     /// Describes the settings and the limits of this machine.
     fn describe(&self, findings: &mut Findings) {
-        findings.provenance("mode", self.mode.name());
+        findings.provenance("mode", Mode::And.name());
         findings.provenance("k", self.k.to_string());
         let (cores, physical) = (self.cores.len(), self.cores.num_physical());
         findings.provenance("cores", format!("{cores}, {physical} of them whole; {} used", self.max_workers));
@@ -259,32 +192,20 @@ impl Bench {
                 "{cores} logical cores share {physical} physical ones: each worker beyond {physical} adds part of a core."
             ));
         }
-        if let Some(lists) = &self.lists {
-            findings.note(format!(
-                "Rows without \"Tandem\" are the paper's methods: lists in {}, Small Adaptive, block after block. \
-                 \"Tandem\" is Tandem's index and operators. Gains are relative to one core of the same engine.",
-                lists.codec()
-            ));
-        } else {
-            findings.note(format!("The paper's methods answer AND only: for {}, only Tandem's run.", self.mode));
-        }
+        findings.note(format!(
+            "Lists in {}, Small Adaptive, block after block. Gains are relative to one core.",
+            self.lists.codec()
+        ));
     }
 
-    /// Makes a load: answers the queries on one core of each engine, twice, so that all data is in memory.
+    /// Makes a load: answers the queries on one core, twice, so that all data is in memory.
     pub(crate) fn load(&self, queries: Vec<Query>) -> Result<Load> {
-        let order: Vec<u32> = (0..queries.len() as u32).collect();
-        let mut load = Load { queries, digests: Vec::new(), alone: [Measured::default(); 2] };
-        let stream = self.stream(&load, order);
-        let first = serve(&mut inter_lanes(&self.executor, 1), &stream, &self.cores)?;
-        let second = serve(&mut inter_lanes(&self.executor, 1), &stream, &self.cores)?;
-        let tandem = Measured::of(&second).better(Measured::of(&first));
+        let mut load = Load { queries, digests: Vec::new(), alone: Measured::default() };
+        let stream = self.stream(&load, (0..load.queries.len() as u32).collect());
+        let first = self.serve(Method::Inter, 1, &stream)?;
+        let second = self.serve(Method::Inter, 1, &stream)?;
+        load.alone = Measured::of(&second).better(Measured::of(&first));
         load.digests = first.iter().map(|one| one.digest).collect();
-        load.alone[Engine::Tandem as usize] = tandem;
-        for way in self.ways(&[Way::published(Method::Inter)]) {
-            let order = (0..load.queries.len() as u32).collect();
-            let published = self.measure(way, 1, &load, &self.stream(&load, order))?;
-            load.alone[Engine::Published as usize] = published;
-        }
         Ok(load)
     }
 
@@ -294,28 +215,26 @@ impl Bench {
     }
 
     /// Measures throughput: all queries wait from the beginning.
-    pub(crate) fn saturate(&self, way: Way, workers: usize, load: &Load) -> Result<Measured> {
+    pub(crate) fn saturate(&self, method: Method, workers: usize, load: &Load) -> Result<Measured> {
         // Whole passes over the log give every measurement the same mixture of queries.
-        let expected_qps = load.alone(way.engine).throughput_qps * workers as f64;
+        let expected_qps = load.alone.throughput_qps * workers as f64;
         let passes = (self.seconds * expected_qps / load.queries.len() as f64).round().max(1.0) as usize;
         let order = (0..passes).flat_map(|_| 0..load.queries.len() as u32).collect();
-        self.measure(way, workers, load, &self.stream(load, order))
+        self.measure(method, workers, load, &self.stream(load, order))
     }
 
-    /// Measures the latency of single queries: the first of the log, as many for every way of the engine.
-    pub(crate) fn one_at_a_time(&self, way: Way, workers: usize, load: &Load) -> Result<Measured> {
-        let most = QUIET_MEASUREMENTS * self.seconds * load.alone(way.engine).throughput_qps;
+    /// Measures the latency of single queries: the first of the log, as many for every method.
+    pub(crate) fn one_at_a_time(&self, method: Method, workers: usize, load: &Load) -> Result<Measured> {
+        let most = QUIET_MEASUREMENTS * self.seconds * load.alone.throughput_qps;
         let mut stream = self.stream(load, (0..load.queries.len() as u32).take(most.ceil() as usize).collect());
         stream.most_at_once = 1;
-        self.measure(way, workers, load, &stream)
+        self.measure(method, workers, load, &stream)
     }
 
     /// Returns the greatest speed-up of document ranges over one core, from ranges timed alone: the sum of a query's times
-    /// over its slowest. `None` if the paper's methods do not run.
-    pub(crate) fn slowest_range_bound(&self, load: &Load, workers: usize) -> Option<f64> {
-        let lists = self.lists.as_ref()?;
-        let core = |part| Core::new(Arc::clone(lists), docs_of_part(lists, part, workers), Advance::BlockByBlock);
-        let mut cores: Vec<Core> = (0..workers).map(core).collect();
+    /// over its slowest.
+    pub(crate) fn slowest_range_bound(&self, load: &Load, workers: usize) -> f64 {
+        let mut cores: Vec<Core> = (0..workers).map(|part| self.core(&self.lists, part, workers)).collect();
         let (mut all, mut slowest) = (0.0, 0.0);
         for query in load.some_queries() {
             let times = cores.iter_mut().map(|core| core.time_us(&query.terms, self.k));
@@ -323,36 +242,34 @@ impl Bench {
             all += sum;
             slowest += most;
         }
-        Some(all / slowest)
+        all / slowest
     }
 
     /// Returns the mean number of FGQP's tasks per query.
-    pub(crate) fn tasks_per_query(&self, load: &Load) -> Option<f64> {
-        let lists = self.lists.as_ref()?;
-        let rarest = load.queries.iter().filter_map(|query| query.terms.first());
-        let tasks: usize = rarest.map(|term| lists.cursor(term.term).num_blocks()).sum();
-        Some(tasks as f64 / load.queries.len() as f64)
+    pub(crate) fn tasks_per_query(&self, load: &Load) -> f64 {
+        load.queries.iter().map(|query| self.num_tasks(query)).sum::<usize>() as f64 / load.queries.len() as f64
     }
 
     /// Returns the queries with at most this many of FGQP's tasks.
     pub(crate) fn queries_of_few_tasks(&self, most: usize) -> Vec<Query> {
-        let Some(lists) = &self.lists else { return Vec::new() };
-        let is_few = |query: &&Query| lists.cursor(query.terms[0].term).num_blocks() <= most;
-        self.input.queries.iter().filter(is_few).cloned().collect()
+        self.input.queries.iter().filter(|query| self.num_tasks(query) <= most).cloned().collect()
+    }
+
+    fn num_tasks(&self, query: &Query) -> usize {
+        self.lists.cursor(query.terms[0].term).num_blocks()
     }
 
     /// Returns microseconds of some queries on one core that skips blocks, and on one that decodes all blocks.
-    pub(crate) fn skipping(&self, load: &Load) -> Option<(f64, f64)> {
-        let lists = self.lists.as_ref()?;
+    pub(crate) fn skipping(&self, load: &Load) -> (f64, f64) {
         let time_us = |advance| {
-            let mut core = Core::new(Arc::clone(lists), 0..lists.num_docs(), advance);
+            let mut core = Core::new(Arc::clone(&self.lists), 0..self.lists.num_docs(), advance);
             load.some_queries().map(|query| core.time_us(&query.terms, self.k)).sum::<f64>()
         };
-        Some((time_us(Advance::BySkips), time_us(Advance::BlockByBlock)))
+        (time_us(Advance::BySkips), time_us(Advance::BlockByBlock))
     }
 
     /// Measures delay with Poisson arrivals.
-    pub(crate) fn at_rate(&self, way: Way, workers: usize, load: &Load, rate_qps: f64) -> Result<Measured> {
+    pub(crate) fn at_rate(&self, method: Method, workers: usize, load: &Load, rate_qps: f64) -> Result<Measured> {
         let n = ((self.seconds * rate_qps) as usize).max(200);
         let units = UnitTimes::of(&ArrivalProcess::Poisson, self.seed).take(n);
         let arrivals = units.map(|unit| Stretch::evenly(rate_qps).time(unit)).collect();
@@ -367,105 +284,74 @@ impl Bench {
             order.extend(pass);
         }
         order.truncate(n);
-        self.measure(way, workers, load, &Stream { arrivals, ..self.stream(load, order) })
+        self.measure(method, workers, load, &Stream { arrivals, ..self.stream(load, order) })
     }
 
     /// Returns a stream of a load's queries that all wait from the beginning.
     fn stream<'a>(&self, load: &'a Load, order: Vec<u32>) -> Stream<'a> {
         let (arrivals, most_at_once) = (Vec::new(), usize::MAX);
-        Stream { queries: &load.queries, order, arrivals, most_at_once, mode: self.mode, k: self.k }
+        Stream { queries: &load.queries, order, arrivals, most_at_once, mode: Mode::And, k: self.k }
     }
 
-    fn measure(&self, way: Way, workers: usize, load: &Load, stream: &Stream<'_>) -> Result<Measured> {
-        let served = match (way.engine, &self.lists) {
-            (Engine::Published, Some(lists)) => self.serve_published(way.method, lists, workers, stream)?,
-            _ => self.serve_tandem(way.method, workers, stream)?,
-        };
+    fn measure(&self, method: Method, workers: usize, load: &Load, stream: &Stream<'_>) -> Result<Measured> {
+        let served = self.serve(method, workers, stream)?;
         for (one, &query) in served.iter().zip(&stream.order) {
             if one.digest != load.digests[query as usize] {
                 let label = &load.queries[query as usize].label;
-                return Err(ExperimentError::Wrong(format!("query {label}: {way} gives another answer than one core")));
+                let message = format!("query {label}: {method} gives another answer than one core");
+                return Err(ExperimentError::Wrong(message));
             }
         }
         Ok(Measured::of(&served))
     }
 
-    fn serve_published(
-        &self,
-        method: Method,
-        lists: &Arc<CodedLists>,
-        workers: usize,
-        stream: &Stream<'_>,
-    ) -> Result<Vec<Served>> {
-        let cores = &self.cores;
-        let core = |part_lists: &Arc<CodedLists>, part| {
-            Core::new(Arc::clone(part_lists), docs_of_part(lists, part, workers), Advance::BlockByBlock)
-        };
+    fn serve(&self, method: Method, workers: usize, stream: &Stream<'_>) -> Result<Vec<Served>> {
+        let (lists, cores) = (&self.lists, &self.cores);
         let gang = |parts: Vec<Core>| -> Result<Vec<Served>> {
             let gang: Box<dyn Executor> = Box::new(Gang::spawn(parts, cores)?);
             Ok(serve(&mut [gang], stream, cores)?)
         };
         match method {
-            Method::Inter | Method::Adaptive => {
+            Method::Inter => {
                 let mut lanes: Vec<Box<dyn Executor>> =
                     (0..workers).map(|_| Box::new(Core::whole(lists)) as Box<_>).collect();
                 Ok(serve(&mut lanes, stream, cores)?)
             }
-            Method::DocpUi => gang((0..workers).map(|part| core(lists, part)).collect()),
+            Method::DocpUi => gang((0..workers).map(|part| self.core(lists, part, workers)).collect()),
             Method::DocpPi => {
-                let parts = self.coded_parts(lists, workers)?;
-                gang(parts.iter().enumerate().map(|(part, lists)| core(lists, part)).collect())
+                let parts = self.parts(workers)?.into_iter().enumerate();
+                gang(parts.map(|(part, lists)| self.core(&lists, part, workers)).collect())
             }
-            Method::Fgqp(threshold) => on_its_own_thread(|| serve_by_tasks(lists, workers, threshold, stream, cores)),
+            // A thread of its own, because the producer pins itself to a core.
+            Method::Fgqp(threshold) => Ok(std::thread::scope(|scope| {
+                let served = scope.spawn(|| serve_by_tasks(lists, workers, threshold, stream, cores));
+                served.join().unwrap_or(Err(ExecError::Panicked))
+            })?),
         }
     }
 
-    fn serve_tandem(&self, method: Method, workers: usize, stream: &Stream<'_>) -> Result<Vec<Served>> {
-        let (executor, cores) = (&self.executor, &self.cores);
-        let gang =
-            |gang: Result<Box<dyn Executor>, ExecError>| Ok::<_, ExperimentError>(serve(&mut [gang?], stream, cores)?);
-        match method {
-            Method::Inter => Ok(serve(&mut inter_lanes(executor, workers), stream, cores)?),
-            Method::Adaptive => Ok(serve(&mut adaptive_lanes(executor, workers), stream, cores)?),
-            Method::DocpUi => {
-                gang(DocumentPartitioned::unified(executor, workers, cores, 0).map(|gang| Box::new(gang) as Box<_>))
-            }
-            Method::DocpPi => {
-                let parts = self.parts(workers)?;
-                gang(DocumentPartitioned::physical(executor, &parts, cores, 0).map(|gang| Box::new(gang) as Box<_>))
-            }
-            Method::Fgqp(threshold) => on_its_own_thread(|| {
-                let mut team = FineGrained::new(executor, workers, threshold, cores, 0)?;
-                cores.pin(0);
-                team.serve(stream)
-            }),
-        }
+    /// Returns a core for one of `parts` equal ranges of the documents.
+    fn core(&self, lists: &Arc<CodedLists>, part: usize, parts: usize) -> Core {
+        Core::new(Arc::clone(lists), self.docs_of_part(part, parts), Advance::BlockByBlock)
     }
 
-    fn coded_parts(&self, lists: &CodedLists, workers: usize) -> Result<Vec<Arc<CodedLists>>> {
-        if let Some((number, parts)) = &*self.coded_parts.borrow()
+    fn docs_of_part(&self, part: usize, parts: usize) -> Range<u32> {
+        let bound = |part| (u64::from(self.lists.num_docs()) * part as u64 / parts as u64) as u32;
+        bound(part)..bound(part + 1)
+    }
+
+    /// Returns the lists of the log's queries in one part per worker.
+    fn parts(&self, workers: usize) -> Result<Vec<Arc<CodedLists>>> {
+        if let Some((number, parts)) = &*self.parts.borrow()
             && *number == workers
         {
             return Ok(parts.clone());
         }
         let terms = terms_of(&self.input.queries);
         let encode = |docs| CodedLists::encode(&self.input.index, &terms, Box::new(Pfor::<512>), docs).map(Arc::new);
-        let parts = (0..workers).map(|part| encode(docs_of_part(lists, part, workers)));
+        let parts = (0..workers).map(|part| encode(self.docs_of_part(part, workers)));
         let parts = parts.collect::<Result<Vec<_>, _>>()?;
-        self.coded_parts.replace(Some((workers, parts.clone())));
-        Ok(parts)
-    }
-
-    /// Returns the lists of the log's queries in one part of the index per worker.
-    fn parts(&self, workers: usize) -> Result<Rc<PartitionedIndex>> {
-        if let Some((number, parts)) = &*self.parts.borrow()
-            && *number == workers
-        {
-            return Ok(Rc::clone(parts));
-        }
-        let terms: HashSet<TermId> = terms_of(&self.input.queries).into_iter().collect();
-        let parts = Rc::new(PartitionedIndex::build(&self.input.index, workers, |term| terms.contains(&term))?);
-        self.parts.replace(Some((workers, Rc::clone(&parts))));
+        self.parts.replace(Some((workers, parts.clone())));
         Ok(parts)
     }
 
@@ -499,15 +385,4 @@ impl Bench {
         }
         queries
     }
-}
-
-/// Returns the documents of one of `parts` equal ranges.
-fn docs_of_part(lists: &CodedLists, part: usize, parts: usize) -> Range<u32> {
-    let bound = |part| (u64::from(lists.num_docs()) * part as u64 / parts as u64) as u32;
-    bound(part)..bound(part + 1)
-}
-
-/// Runs a method on a thread of its own, because it pins its producer to a core.
-fn on_its_own_thread<T: Send>(work: impl FnOnce() -> Result<T, ExecError> + Send) -> Result<T> {
-    Ok(std::thread::scope(|scope| scope.spawn(work).join().unwrap_or(Err(ExecError::Panicked)))?)
 }

@@ -4,7 +4,7 @@
 //! give the most that all of them at once can gain. A query that is cut while γ tasks wait is answered after these tasks:
 //! with `n` tasks per query, `w` cores reduce latency by at most `w / (1 + γ / n)`.
 
-use super::bench::{Bench, Engine, Load, Measured, Method, PAPERS_CORES, PAPERS_THRESHOLD, Way};
+use super::bench::{Bench, Load, Measured, Method, PAPERS_CORES, PAPERS_THRESHOLD};
 use crate::findings::{Chart, Curve};
 use crate::{Context, Findings, Result};
 
@@ -21,9 +21,8 @@ const METHODS: [Method; 5] =
     [Method::Inter, Method::DocpUi, Method::DocpPi, Method::Fgqp(150), Method::Fgqp(PAPERS_THRESHOLD)];
 
 /// Returns the gains on eight cores over INTER on one in the text of the paper: throughput and latency.
-fn papers(way: Way) -> Option<(f64, Option<f64>)> {
-    match way.method {
-        _ if way.engine == Engine::Tandem => None,
+fn papers(method: Method) -> Option<(f64, Option<f64>)> {
+    match method {
         Method::Inter => Some((7.9, Some(1.0))),
         Method::DocpUi => Some((5.1, Some(9.27 / 1.9))),
         Method::DocpPi => Some((4.8, Some(9.27 / 1.9))),
@@ -39,63 +38,53 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
     let bench = Bench::open(context, findings)?;
     let load = bench.whole_load()?;
     let workers = bench.workers(&WORKERS);
-    let tandem = METHODS.into_iter().chain([Method::Adaptive]).map(Way::tandem);
-    let ways: Vec<Way> = METHODS.into_iter().map(Way::published).chain(tandem).collect();
-    let ways = bench.ways(&ways);
-    let measured = measure(context, &bench, &load, &workers, &ways)?;
-    let figure = Figure { workers, ways, measured };
+    let measured = measure(context, &bench, &load, &workers)?;
+    let figure = Figure { workers, measured };
     figure.add_rows(findings);
     figure.add_charts(findings);
-    if let Some(one) = figure.baseline(Engine::Published) {
-        explain(&bench, &load, findings);
+    explain(&bench, &load, findings);
+    if let Some(one) = figure.baseline() {
         thresholds(context, &bench, &load, one, findings)?;
-        overhead(&bench, &load, findings)?;
-        // With many tasks per query the pool never runs dry, so that γ has nothing to gain.
-        let few = bench.queries_of_few_tasks(FEW_TASKS);
-        if few.len() >= LEAST_QUERIES {
-            let load = bench.load(few)?;
-            findings.section("few tasks a query");
-            findings.add("FGQP: tasks a query", "", bench.tasks_per_query(&load));
-            thresholds(context, &bench, &load, load.alone(Engine::Published), findings)?;
-            findings.section("");
-        }
+    }
+    overhead(&bench, &load, findings)?;
+    // With many tasks per query the pool never runs dry, so that γ has nothing to gain.
+    let few = bench.queries_of_few_tasks(FEW_TASKS);
+    if few.len() >= LEAST_QUERIES {
+        let load = bench.load(few)?;
+        findings.section("few tasks a query");
+        findings.add("FGQP: tasks a query", "", bench.tasks_per_query(&load));
+        thresholds(context, &bench, &load, load.alone, findings)?;
+        findings.section("");
     }
     findings.note(
         "Latency counts from the start of a query. With all queries waiting, FGQP works on several at once. One at a time is \
-         the latency of an unloaded machine, which the paper does not separate. Tandem's DOCP-PI cuts the index into parts \
-         whose lists are too short for the direct forms of its whole lists.",
+         the latency of an unloaded machine, which the paper does not separate.",
     );
     Ok(())
 }
 
-/// Measurements by way and number of workers.
 struct Figure {
     workers: Vec<usize>,
-    ways: Vec<Way>,
+    /// By method and number of workers.
     measured: Vec<Vec<Option<Point>>>,
 }
 
 impl Figure {
-    /// Returns the best measurement of one worker alone with an engine.
-    fn baseline(&self, engine: Engine) -> Option<Measured> {
-        let at = self.ways.iter().position(|&way| way == Way { engine, method: Method::Inter })?;
-        self.measured[at].iter().flatten().map(|point| point.alone).reduce(Measured::better)
+    /// Returns the best measurement of one worker alone.
+    fn baseline(&self) -> Option<Measured> {
+        self.measured[0].iter().flatten().map(|point| point.alone).reduce(Measured::better)
     }
 
     fn add_rows(&self, findings: &mut Findings) {
-        let engines = [(Engine::Published, "", Some((850.0 / 7.9, 9.27))), (Engine::Tandem, "Tandem, ", None)];
-        for (engine, name, papers) in engines {
-            if let Some(one) = self.baseline(engine) {
-                let (papers_qps, papers_ms) = papers.unzip();
-                findings.compare(format!("{name}INTER, 1 worker: throughput"), "q/s", papers_qps, one.throughput_qps);
-                findings.compare(format!("{name}INTER, 1 worker: latency"), "ms", papers_ms, one.latency_ms);
-            }
+        if let Some(one) = self.baseline() {
+            findings.compare("INTER, 1 worker: throughput", "q/s", 850.0 / 7.9, one.throughput_qps);
+            findings.compare("INTER, 1 worker: latency", "ms", 9.27, one.latency_ms);
         }
-        for (&way, points) in self.ways.iter().zip(&self.measured) {
+        for (method, points) in METHODS.into_iter().zip(&self.measured) {
             for (&workers, point) in self.workers.iter().zip(points).skip(1) {
-                let papers = papers(way).filter(|_| workers == PAPERS_CORES);
+                let papers = papers(method).filter(|_| workers == PAPERS_CORES);
                 let Some(Point { busy, quiet, alone, quiet_alone }) = point else { continue };
-                let name = format!("{way}, {workers} workers");
+                let name = format!("{method}, {workers} workers");
                 let times = busy.throughput_qps / alone.throughput_qps;
                 findings.compare(format!("{name}: throughput"), "x 1", papers.map(|(times, _)| times), times);
                 let times = alone.latency_ms / busy.latency_ms;
@@ -106,7 +95,7 @@ impl Figure {
         }
     }
 
-    /// Adds a chart of each quantity for each engine that was measured with several numbers of workers.
+    /// Adds a chart of each quantity if several numbers of workers were measured.
     fn add_charts(&self, findings: &mut Findings) {
         type Value = fn(&Point) -> f64;
         let panels: [(&str, &str, &str, Value); 3] = [
@@ -114,25 +103,19 @@ impl Figure {
             ("latency", "Latency", "mean latency (ms)", |p| p.busy.latency_ms),
             ("latency-quiet", "Latency of one query at a time", "mean latency (ms)", |p| p.quiet.latency_ms),
         ];
-        for (engine, suffix) in Engine::ALL.into_iter().zip(["", "-tandem"]) {
-            if self.baseline(engine).is_none() || self.workers.len() < 2 {
-                continue;
-            }
-            for (panel, title, y_label, value) in panels {
-                let of_engine = self.ways.iter().zip(&self.measured).filter(|(way, _)| way.engine == engine);
-                let curves = of_engine.enumerate().map(|(colour, (way, points))| {
-                    let points = self.workers.iter().zip(points);
-                    let points = points.filter_map(|(&workers, point)| Some((workers as f64, value(point.as_ref()?))));
-                    Curve::ours(way.to_string(), colour, points.collect())
-                });
-                let title = format!("{title} by workers, {} (Tatikonda et al., figure 4)", engine.name());
-                findings.chart(Chart::new(format!("{panel}{suffix}"), title, ["workers", y_label], curves));
-            }
+        for (panel, title, y_label, value) in panels.into_iter().filter(|_| self.workers.len() > 1) {
+            let curves = METHODS.into_iter().zip(&self.measured).enumerate().map(|(colour, (method, points))| {
+                let points = self.workers.iter().zip(points);
+                let points = points.filter_map(|(&workers, point)| Some((workers as f64, value(point.as_ref()?))));
+                Curve::ours(method.to_string(), colour, points.collect())
+            });
+            let title = format!("{title} by workers (Tatikonda et al., figure 4)");
+            findings.chart(Chart::new(panel, title, ["workers", y_label], curves));
         }
     }
 }
 
-/// A way with some workers, and one worker in the same rounds, because the speed of the machine varies.
+/// A method with some workers, and one worker in the same rounds, because the speed of the machine varies.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     busy: Measured,
@@ -152,29 +135,21 @@ impl Point {
     }
 }
 
-/// Measures all ways with each number of workers.
-fn measure(
-    context: &Context<'_>,
-    bench: &Bench,
-    load: &Load,
-    workers: &[usize],
-    ways: &[Way],
-) -> Result<Vec<Vec<Option<Point>>>> {
-    let mut measured: Vec<Vec<Option<Point>>> = vec![vec![None; workers.len()]; ways.len()];
-    let mut steps = context.steps("workers", workers.len() * ROUNDS * ways.len());
+/// Measures all methods with all numbers of workers: the best of some rounds.
+fn measure(context: &Context<'_>, bench: &Bench, load: &Load, workers: &[usize]) -> Result<Vec<Vec<Option<Point>>>> {
+    let mut measured: Vec<Vec<Option<Point>>> = vec![vec![None; workers.len()]; METHODS.len()];
+    let mut steps = context.steps("workers", workers.len() * ROUNDS * METHODS.len());
     for (w, &workers) in workers.iter().enumerate() {
         for _ in 0..ROUNDS {
-            let mut one = None;
-            for (m, &way) in ways.iter().enumerate() {
-                if way.method == Method::Inter {
-                    one = Some((bench.saturate(way, 1, load)?, bench.one_at_a_time(way, 1, load)?));
-                }
+            let (alone, quiet_alone) =
+                (bench.saturate(Method::Inter, 1, load)?, bench.one_at_a_time(Method::Inter, 1, load)?);
+            for (method, measured) in METHODS.into_iter().zip(&mut measured) {
                 // On one core only the baseline INTER runs, because there is nothing to share.
-                if let Some((alone, quiet_alone)) = one.filter(|_| workers > 1 || way.method == Method::Inter) {
-                    let busy = bench.saturate(way, workers, load)?;
-                    let quiet = bench.one_at_a_time(way, workers, load)?;
+                if workers > 1 || method == Method::Inter {
+                    let busy = bench.saturate(method, workers, load)?;
+                    let quiet = bench.one_at_a_time(method, workers, load)?;
                     let point = Point { busy, quiet, alone, quiet_alone };
-                    measured[m][w] = Some(measured[m][w].map_or(point, |best| best.better(point)));
+                    measured[w] = Some(measured[w].map_or(point, |best| best.better(point)));
                 }
                 steps.done();
             }
@@ -186,29 +161,25 @@ fn measure(
 /// Adds the bounds of the methods on this log.
 fn explain(bench: &Bench, load: &Load, findings: &mut Findings) {
     let workers = bench.eight();
-    if let Some(bound) = bench.slowest_range_bound(load, workers) {
-        findings.add(format!("DOCP, {workers} ranges timed alone: what they can gain"), "x 1", bound);
-    }
-    let Some(tasks) = bench.tasks_per_query(load) else { return };
+    let bound = bench.slowest_range_bound(load, workers);
+    findings.add(format!("DOCP, {workers} ranges timed alone: what they can gain"), "x 1", bound);
+    let tasks = bench.tasks_per_query(load);
     findings.add("FGQP: tasks a query", "", tasks);
     for threshold in [PAPERS_THRESHOLD, 150] {
         let most = workers as f64 / (1.0 + threshold as f64 / tasks);
         findings.add(format!("FGQP(γ={threshold}), {workers} workers: latency that γ leaves"), "x less", most);
     }
-    if let Some((by_skips, block_by_block)) = bench.skipping(load) {
-        let name = "INTER, 1 worker, passing over blocks by their skips: latency";
-        findings.add(name, "x less", block_by_block / by_skips);
-    }
+    let (by_skips, block_by_block) = bench.skipping(load);
+    let name = "INTER, 1 worker, passing over blocks by their skips: latency";
+    findings.add(name, "x less", block_by_block / by_skips);
 }
 
 /// Adds the throughput that FGQP loses on one worker, where nothing is parallel: the overhead of tasks and pools.
 fn overhead(bench: &Bench, load: &Load, findings: &mut Findings) -> Result<()> {
     let (mut inter_qps, mut fgqp_qps) = (0.0_f64, 0.0_f64);
     for _ in 0..ROUNDS {
-        let qps =
-            |method| Ok::<_, crate::ExperimentError>(bench.saturate(Way::published(method), 1, load)?.throughput_qps);
-        inter_qps = inter_qps.max(qps(Method::Inter)?);
-        fgqp_qps = fgqp_qps.max(qps(Method::Fgqp(150))?);
+        inter_qps = inter_qps.max(bench.saturate(Method::Inter, 1, load)?.throughput_qps);
+        fgqp_qps = fgqp_qps.max(bench.saturate(Method::Fgqp(150), 1, load)?.throughput_qps);
     }
     findings.add("FGQP on 1 worker: throughput lost to INTER", "%", 100.0 * (1.0 - fgqp_qps / inter_qps));
     Ok(())
@@ -222,9 +193,9 @@ fn thresholds(context: &Context<'_>, bench: &Bench, load: &Load, one: Measured, 
     let mut by_threshold: Vec<Option<Measured>> = vec![None; THRESHOLDS.len()];
     let or_better = |best: Option<Measured>, measured: Measured| Some(best.map_or(measured, |b| measured.better(b)));
     for _ in 0..ROUNDS {
-        inter = or_better(inter, bench.saturate(Way::published(Method::Inter), workers, load)?);
+        inter = or_better(inter, bench.saturate(Method::Inter, workers, load)?);
         for (best, &threshold) in by_threshold.iter_mut().zip(&THRESHOLDS) {
-            *best = or_better(*best, bench.saturate(Way::published(Method::Fgqp(threshold)), workers, load)?);
+            *best = or_better(*best, bench.saturate(Method::Fgqp(threshold), workers, load)?);
             steps.done();
         }
     }

@@ -3,7 +3,7 @@
 //! Long queries are slow because of the lists that they add. The ratio of their postings is given next to that of the times.
 //! If there is a real collection, a second part uses the lengths of questions that people asked.
 
-use super::bench::{Bench, Engine, LENGTHS, Load, Measured, Method, PAPERS_CORES, PAPERS_THRESHOLD, Way};
+use super::bench::{Bench, LENGTHS, Load, Measured, Method, PAPERS_CORES, PAPERS_THRESHOLD};
 use crate::findings::{Chart, Curve};
 use crate::{Context, Findings, RealLog, Result};
 
@@ -16,52 +16,35 @@ const SATURATED: f64 = 5.0;
 /// Queries of a real log that are searched for each length.
 const REAL_QUERIES: usize = 12_000;
 
-/// The paper's methods and the best of Tandem's.
-pub(crate) const WAYS: [Way; 5] = [
-    Way::published(Method::Inter),
-    Way::published(Method::DocpUi),
-    Way::published(Method::Fgqp(PAPERS_THRESHOLD)),
-    Way::tandem(Method::Inter),
-    Way::tandem(Method::Adaptive),
-];
+pub(crate) const METHODS: [Method; 3] = [Method::Inter, Method::DocpUi, Method::Fgqp(PAPERS_THRESHOLD)];
 
 pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let bench = Bench::open(context, findings)?;
     let load = bench.whole_load()?;
-    let ways = bench.ways(&WAYS);
     let all = bench.eight();
     let half = (all / 2).max(1);
     let numbers = if half < all { vec![half, all] } else { vec![all] };
-    let mut steps = context.steps("arrival rates", numbers.len() * ways.len());
-    for (engine, suffix) in Engine::ALL.into_iter().zip(["", "-tandem"]) {
-        let ways: Vec<Way> = ways.iter().copied().filter(|way| way.engine == engine).collect();
-        if ways.is_empty() {
-            continue;
+    let mut steps = context.steps("arrival rates", numbers.len() * METHODS.len());
+    let full_qps = bench.saturate(Method::Inter, all, &load)?.throughput_qps;
+    let mut curves = Vec::new();
+    for &workers in &numbers {
+        let papers_rate = match workers {
+            4 => Some(400.0 / 850.0),
+            PAPERS_CORES => Some(800.0 / 850.0),
+            _ => None,
+        };
+        for method in METHODS {
+            let delays = delays(&bench, &load, method, workers, full_qps, &SHARES)?;
+            let saturated = delays.iter().find(|(_, delay)| *delay > SATURATED * load.alone.latency_ms);
+            let papers = papers_rate.filter(|_| method == Method::Inter);
+            let rate = saturated.map(|(rate, _)| rate / full_qps);
+            findings.compare(format!("{method}, {workers} workers: saturates at"), "of INTER's full", papers, rate);
+            curves.push(Curve::ours(format!("{method}, {workers}"), curves.len(), delays));
+            steps.done();
         }
-        let inter = Way { engine, method: Method::Inter };
-        let full_qps = bench.saturate(inter, all, &load)?.throughput_qps;
-        let mut curves = Vec::new();
-        for &workers in &numbers {
-            let papers_rate = match workers {
-                4 => Some(400.0 / 850.0),
-                PAPERS_CORES => Some(800.0 / 850.0),
-                _ => None,
-            };
-            for &way in &ways {
-                let delays = delays(&bench, &load, way, workers, full_qps, &SHARES)?;
-                let saturated = delays.iter().find(|(_, delay)| *delay > SATURATED * load.alone(engine).latency_ms);
-                let papers = papers_rate.filter(|_| way == Way::published(Method::Inter));
-                let rate = saturated.map(|(rate, _)| rate / full_qps);
-                findings.compare(format!("{way}, {workers} workers: saturates at"), "of INTER's full", papers, rate);
-                curves.push(Curve::ours(format!("{way}, {workers}"), curves.len(), delays));
-                steps.done();
-            }
-        }
-        let papers = papers_only(all, 850.0).filter(|_| engine == Engine::Published);
-        findings.compare(format!("{inter}, {all} workers: sustains"), "q/s", papers, full_qps);
-        let title = format!("Delay by arrival rate, {} (Tatikonda et al., figure 5 a)", engine.name());
-        findings.chart(delay_chart(suffix, title, curves));
     }
+    findings.compare(format!("INTER, {all} workers: sustains"), "q/s", papers_only(all, 850.0), full_qps);
+    findings.chart(delay_chart("Delay by arrival rate (Tatikonda et al., figure 5 a)", curves));
     drop(steps);
     by_length(context, &bench, "", findings)?;
     if let Some(input) = context.real_input(RealLog::Questions, REAL_QUERIES, findings)? {
@@ -70,8 +53,7 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
     findings.note(
         "Query lengths: the log's own queries if it has a hundred of every length, else two terms of a query each with \
          further, more frequent terms of the log. The paper's CPU decodes all blocks of all lists, so that the time of a query \
-         follows the length of its lists: the ratio of their postings is given next to that of the times. Tandem looks \
-         documents up, and more terms leave fewer of them. Saturation is the first rate at which the mean delay exceeds five \
+         follows the length of its lists: the ratio of their postings is given next to that of the times. Saturation is the first rate at which the mean delay exceeds five \
          times the latency of one core.",
     );
     Ok(())
@@ -86,32 +68,31 @@ fn papers_only(workers: usize, value: f64) -> Option<f64> {
 pub(crate) fn delays(
     bench: &Bench,
     load: &Load,
-    way: Way,
+    method: Method,
     workers: usize,
     full_qps: f64,
     shares: &[f64],
 ) -> Result<Vec<(f64, f64)>> {
     let at_share = |share: &f64| {
         let rate_qps = share * full_qps;
-        Ok((rate_qps, bench.at_rate(way, workers, load, rate_qps)?.delay_ms))
+        Ok((rate_qps, bench.at_rate(method, workers, load, rate_qps)?.delay_ms))
     };
     shares.iter().map(at_share).collect()
 }
 
 /// Draws delay against rate into `NAME-delaySUFFIX`.
-pub(crate) fn delay_chart(suffix: &str, title: String, curves: Vec<Curve>) -> Chart {
+pub(crate) fn delay_chart(title: impl Into<String>, curves: Vec<Curve>) -> Chart {
     let labels = ["arrival rate (queries/s)", "mean delay (ms)"];
-    Chart::new(format!("delay{suffix}"), title, labels, curves).log_y()
+    Chart::new("delay", title, labels, curves).log_y()
 }
 
 /// Adds a section with figure 5 (b) and (c) on the queries of `bench`.
 fn by_length(context: &Context<'_>, bench: &Bench, section: &str, findings: &mut Findings) -> Result<()> {
     findings.section(section);
     let workers = bench.eight();
-    let ways = bench.ways(&WAYS);
-    let mut measured: Vec<Vec<(f64, Measured)>> = vec![Vec::new(); ways.len()];
+    let mut measured: Vec<Vec<(f64, Measured)>> = vec![Vec::new(); METHODS.len()];
     let mut postings = Vec::new();
-    let mut steps = context.steps("query lengths", LENGTHS.count() * ways.len());
+    let mut steps = context.steps("query lengths", LENGTHS.count() * METHODS.len());
     for num_terms in LENGTHS {
         let queries = bench.queries_of_length(num_terms);
         if queries.is_empty() {
@@ -120,8 +101,8 @@ fn by_length(context: &Context<'_>, bench: &Bench, section: &str, findings: &mut
         let sum = queries.iter().flat_map(|query| &query.terms).map(|term| f64::from(term.doc_freq)).sum::<f64>();
         postings.push(sum / queries.len() as f64);
         let load = bench.load(queries)?;
-        for (&way, measured) in ways.iter().zip(&mut measured) {
-            measured.push((num_terms as f64, bench.saturate(way, workers, &load)?));
+        for (method, measured) in METHODS.into_iter().zip(&mut measured) {
+            measured.push((num_terms as f64, bench.saturate(method, workers, &load)?));
             steps.done();
         }
     }
@@ -129,13 +110,12 @@ fn by_length(context: &Context<'_>, bench: &Bench, section: &str, findings: &mut
     if let (Some(two), Some(ten)) = (postings.first(), postings.last()) {
         findings.add("postings of 10 terms over 2", "x", ten / two);
     }
-    for (way, measured) in ways.iter().zip(&measured) {
+    for (method, measured) in METHODS.into_iter().zip(&measured) {
         if let (Some((_, two)), Some((_, ten))) = (measured.first(), measured.last()) {
             // The paper reports ten times the latency and an eleventh of the throughput for every method.
             let (slower, fewer) = (ten.latency_ms / two.latency_ms, two.throughput_qps / ten.throughput_qps);
-            let papers = |value| papers_only(workers, value).filter(|_| way.engine == Engine::Published);
-            findings.compare(format!("{way}: latency of 10 terms over 2"), "x", papers(10.0), slower);
-            findings.compare(format!("{way}: throughput of 2 terms over 10"), "x", papers(11.0), fewer);
+            findings.compare(format!("{method}: latency of 10 terms over 2"), "x", papers_only(workers, 10.0), slower);
+            findings.compare(format!("{method}: throughput of 2 terms over 10"), "x", papers_only(workers, 11.0), fewer);
         }
     }
     let (stem, log) = if section.is_empty() { ("length", "") } else { ("questions", ", questions") };
@@ -145,9 +125,9 @@ fn by_length(context: &Context<'_>, bench: &Bench, section: &str, findings: &mut
         ("throughput", "Throughput", "throughput (queries/s)", |measured| measured.throughput_qps),
     ];
     for (panel, title, y_label, value) in panels {
-        let curves = ways.iter().zip(&measured).enumerate().map(|(colour, (way, measured))| {
+        let curves = METHODS.into_iter().zip(&measured).enumerate().map(|(colour, (method, measured))| {
             let points = measured.iter().map(|(x, measured)| (*x, value(measured))).collect();
-            Curve::ours(way.to_string(), colour, points)
+            Curve::ours(method.to_string(), colour, points)
         });
         let title = format!("{title} by query length{log}, {workers} workers (Tatikonda et al., figure 5)");
         findings.chart(Chart::new(format!("{stem}-{panel}"), title, ["terms in the query", y_label], curves));

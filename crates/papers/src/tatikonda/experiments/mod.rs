@@ -5,4 +5,3 @@ pub(crate) mod fig4;
 pub(crate) mod fig5;
 pub(crate) mod fig6;
 pub(crate) mod fig7;
-pub(crate) mod hybrid;

@@ -16,7 +16,6 @@
 
 pub(crate) mod admission;
 pub(crate) mod batches;
-pub(crate) mod dynamic;
 mod error;
 pub(crate) mod model;
 #[cfg(any(feature = "gpu", test))]

@@ -7,7 +7,6 @@
 
 mod backlog;
 mod bench;
-pub(crate) mod dynamic;
 pub(crate) mod fig10;
 pub(crate) mod fig3;
 pub(crate) mod fig4;

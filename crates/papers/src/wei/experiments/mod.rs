@@ -9,7 +9,6 @@ mod collections;
 pub(crate) mod fig10;
 pub(crate) mod fig11;
 pub(crate) mod fig12;
-pub(crate) mod height;
 pub(crate) mod regrouping;
 pub(crate) mod table4;
 pub(crate) mod table5;

@@ -51,7 +51,7 @@ fn lanes(executor: &CpuExecutor, workers: usize, is_adaptive: bool) -> Vec<Box<d
     // The driver needs a core, too.
     let is_crowded = Cores::of_this_machine().len() <= workers;
     let lane = |number| {
-        let worker = Worker::new(number, workers, executor.clone_for_worker(), None);
+        let worker = Worker::new(number, workers, executor.clone_for_worker());
         let pool = Arc::clone(&pool);
         Box::new(Core { pool, worker, number, workers, is_adaptive, is_idle: false, is_crowded }) as Box<dyn Executor>
     };
@@ -78,7 +78,7 @@ struct Core {
 /// The pool of `workers` cores.
 fn pool_of(pool: &OnceLock<TaskPool>, workers: usize) -> &TaskPool {
     pool.get_or_init(|| {
-        let partition = Partition::Blocks { most_tasks: usize::MAX };
+        let partition = Partition { most_tasks: usize::MAX };
         TaskPool::new(workers, workers, partition, Schedule::Guided)
     })
 }

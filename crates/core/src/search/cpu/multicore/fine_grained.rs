@@ -1,6 +1,6 @@
 //! FGQP: fine-grained query partitioning.
 //!
-//! Ranges of equal length are not equal work. So a query is cut along its rarest list, every few blocks, and the many
+//! A query is cut along its rarest list, every few blocks, and the many
 //! small tasks wait in a pool. Each core takes the next task when it finishes one:
 //!
 //! ```text
@@ -65,9 +65,9 @@ impl FineGrained {
         assert!(workers > 0, "a team of nobody");
         // Each query in flight has a task in the pool or a core at its last task, which limits their number.
         let slots = threshold + workers + 1;
-        let partition = Partition::Blocks { most_tasks: workers * TASKS_A_CORE };
+        let partition = Partition { most_tasks: workers * TASKS_A_CORE };
         let pool = TaskPool::new(slots, workers, partition, Schedule::Dynamic);
-        let worker = |number| Worker::new(number, slots, executor.clone_for_worker(), None);
+        let worker = |number| Worker::new(number, slots, executor.clone_for_worker());
         let team = Team::spawn(pool, worker(0), (1..workers).map(worker).collect(), cores, first_core)?;
         Ok(Self { team, threshold })
     }

@@ -1,13 +1,11 @@
 //! Executors that use many cores for one stream of queries.
 //!
 //! More cores can answer more queries at once, or each query sooner. Tatikonda, Cambazoglu and Junqueira compared the
-//! first four methods; Tandem adds the last one:
+//! first two methods with document partitioning (DOCP, in `papers/tatikonda`); Tandem adds the last one:
 //!
 //! | method | cores per query | good for |
 //! | --- | --- | --- |
 //! | INTER (`adaptive.rs`) | one, plus those that a scheduler names | throughput: cores share nothing by themselves |
-//! | DOCP-UI (`papers/tatikonda`) | all, each on its range of documents | latency, set by the slowest range |
-//! | DOCP-PI (`papers/tatikonda`) | all, each with an index of its own range | latency, set by the slowest range |
 //! | FGQP (`fine_grained.rs`) | all that are free take the next small task | latency, with even loads |
 //! | adaptive (`adaptive.rs`) | one, plus idle ones | both |
 //!
@@ -16,7 +14,6 @@
 //!
 //! ```text
 //! INTER      q1 ████████   q2 ███   q3 ██████        one core each
-//! DOCP       q1 [0, N/4) | [N/4, N/2) | ...          one core each, all wait for the slowest
 //! FGQP       q1 |-|-|-|-|-|-|-|-| q2 |-|-|-|         cut by the rarest list's blocks, task after task from the pool
 //! adaptive   q1 |----|--|-|-|-|                      large pieces first: few claims alone, an even end with helpers
 //! ```
@@ -34,13 +31,15 @@
 //! Source: Tatikonda, Cambazoglu, Junqueira, "Posting List Intersection on Multicore Architectures", SIGIR 2011.
 
 mod adaptive;
-pub mod cores;
+mod cores;
 mod fine_grained;
 pub(crate) mod idle;
-pub mod pool;
+mod pool;
 mod stream;
-pub mod team;
-pub mod worker;
+mod team;
+#[cfg(test)]
+mod tests;
+mod worker;
 
 pub use adaptive::{adaptive_lanes, inter_lanes};
 pub use cores::Cores;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::cores::Cores;
 use super::idle::{Backoff, ParkedThreads};
-use super::pool::slot::{Schedule, Slot, TaskPool};
+use super::pool::slot::{Slot, TaskPool};
 use super::worker::Worker;
 use crate::query::{Mode, Query};
 use crate::search::cpu::executor::Pass;
@@ -95,13 +95,10 @@ impl Team {
         self.take(0, hits)
     }
 
-    /// Whether a query is too short to be shared. With a static schedule no worker has the whole index.
+    /// Whether a query is too short to be shared.
     fn is_one_task(&self, query: &Query, mode: Mode) -> bool {
         let (pool, index) = (self.pool(), self.worker.executor.index());
-        let is_final = mode != Mode::AndOr;
-        is_final
-            && pool.schedule == Schedule::Dynamic
-            && pool.partition.num_tasks(index, &query.terms, first_pass(mode)) == 1
+        mode != Mode::AndOr && pool.partition.num_tasks(index, &query.terms, first_pass(mode)) == 1
     }
 
     /// Publishes a query in a free slot.

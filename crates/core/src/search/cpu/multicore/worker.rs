@@ -1,14 +1,13 @@
 //! A core's part of the work: claim tasks, search them, deposit the results.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::pool::claims::Claim;
 use super::pool::slot::{Schedule, Slot, TaskPool};
-use crate::base::ids::{DocId, TermId};
+use crate::base::ids::DocId;
 use crate::query::{Mode, Query, QueryTerm};
-use crate::search::cpu::executor::{ALL_DOCS, CpuExecutor, Pass, needs_or};
+use crate::search::cpu::executor::{CpuExecutor, Pass, needs_or};
 use crate::search::{ExecError, Executor, Hit, MAX_K};
 
 /// Fewer tasks take about ten microseconds and are not shared.
@@ -20,36 +19,28 @@ pub struct Worker {
     number: usize,
     /// The sequential executor that searches each task.
     pub executor: CpuExecutor,
-    /// If the executor has an index of a document range: its term numbers by those of the whole index, or [`ABSENT`].
-    part_terms: Option<Arc<[u32]>>,
     terms: Vec<QueryTerm>,
-    own_terms: Vec<QueryTerm>,
     hits: Vec<Hit>,
-    /// By slot: the last epoch in which the worker claimed its own task, or began to help.
+    /// By slot: the last epoch in which the worker began to help.
     seen: Box<[u64]>,
     /// The slot that last had work. Queries are begun in slot order.
     look_first: usize,
 }
 
-/// Marks a term that a part of the index lacks.
-pub const ABSENT: u32 = u32::MAX;
-
 impl Worker {
     /// Worker `number`, for pools of `slots` slots.
-    pub fn new(number: usize, slots: usize, executor: CpuExecutor, part_terms: Option<Arc<[u32]>>) -> Self {
+    pub fn new(number: usize, slots: usize, executor: CpuExecutor) -> Self {
         Self {
             number,
             executor,
-            part_terms,
             terms: Vec::with_capacity(Query::MAX_TERMS),
-            own_terms: Vec::with_capacity(Query::MAX_TERMS),
             hits: Vec::with_capacity(MAX_K),
             seen: vec![0; slots].into(),
             look_first: 0,
         }
     }
 
-    /// Answers a query that is not worth sharing. The worker's executor must have the whole index.
+    /// Answers a query that is not worth sharing.
     pub(crate) fn answer(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<(), ExecError> {
         let searched = catch_unwind(AssertUnwindSafe(|| self.executor.search(query, mode, k, hits)));
         if searched.is_err() {
@@ -120,38 +111,15 @@ impl Worker {
                 }
                 Some(claim)
             }
-            Schedule::Static => {
-                let claim = place.claims.claim_own(self.number as u32, self.seen[slot])?;
-                self.seen[slot] = claim.epoch;
-                Some(claim)
-            }
         }
     }
 
     /// Searches claimed tasks with the threshold that all cores together have reached.
     fn search(&mut self, pool: &TaskPool, place: &Slot, pass: Pass, claim: Claim) {
         place.lift(self.executor.best());
-        self.search_claim(pool, pass, claim);
+        let range = pool.partition.range(self.executor.index(), &self.terms, pass, claim.tasks);
+        self.executor.search_range(&self.terms, pass, range);
         place.raise_threshold(self.executor.best());
-    }
-
-    fn search_claim(&mut self, pool: &TaskPool, pass: Pass, claim: Claim) {
-        let Some(part_terms) = &self.part_terms else {
-            let range = pool.partition.range(self.executor.index(), &self.terms, pass, claim.tasks);
-            self.executor.search_range(&self.terms, pass, range);
-            return;
-        };
-        // A part holds only the documents of its range. Terms keep their weights of the whole index.
-        let own_term = |term: &QueryTerm| {
-            let own = part_terms[term.term.index()];
-            (own != ABSENT).then_some(QueryTerm { term: TermId(own), ..*term })
-        };
-        self.own_terms.clear();
-        self.own_terms.extend(self.terms.iter().filter_map(own_term));
-        let is_hopeless = pass == Pass::And && self.own_terms.len() < self.terms.len();
-        if !is_hopeless && !self.own_terms.is_empty() {
-            self.executor.search_range(&self.own_terms, pass, ALL_DOCS);
-        }
     }
 
     /// Completes the query that this worker finished last, or publishes its OR.

@@ -84,26 +84,10 @@ impl Claims {
         }
     }
 
-    /// Claims the caller's own task `task`, unless that was in epoch `seen`. `None` if there is none.
-    #[inline]
-    pub(crate) fn claim_own(&self, task: u32, seen: u64) -> Option<Claim> {
-        let word = self.word.0.load(Ordering::Acquire);
-        let (next, tasks) = counts(word);
-        let epoch = word >> (2 * COUNT_BITS);
-        // Own tasks all stand as unclaimed until the last one is finished.
-        (epoch != seen && next == 0 && task < tasks).then(|| Claim { epoch, tasks: task..task + 1 })
-    }
-
     /// Marks `count` claimed tasks as finished. Returns whether they were the last; the caller then owns the slot.
     pub(crate) fn finish(&self, count: u32) -> bool {
         // Releases this core's writes and acquires the others'.
-        let is_last = self.unfinished.0.fetch_sub(count, Ordering::AcqRel) == count;
-        if is_last {
-            let word = self.word.0.load(Ordering::Relaxed);
-            // Own tasks were never counted as claimed.
-            self.word.0.store(word | (word & COUNT_MASK) << COUNT_BITS, Ordering::Relaxed);
-        }
-        is_last
+        self.unfinished.0.fetch_sub(count, Ordering::AcqRel) == count
     }
 }
 

@@ -16,6 +16,3 @@ pub(crate) mod slot;
 mod atomics {
     pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 }
-
-pub use partition::Partition;
-pub use slot::{Schedule, TaskPool};

@@ -18,54 +18,31 @@ const AND_BLOCKS: usize = 2;
 /// The least blocks of the leading list per OR task. An OR adds up all lists in bulk, which needs long tasks.
 const OR_BLOCKS: usize = 32;
 
-/// A way to cut queries.
+/// The cut of queries by blocks of one list: AND's rarest, which leads the search, or OR's longest, which holds most of the
+/// work.
 #[derive(Clone, Copy, Debug)]
-pub enum Partition {
-    /// By document, in ranges of equal length, as in Tatikonda et al.
-    Documents {
-        /// The number of ranges.
-        parts: u32,
-    },
-    /// By blocks of one list: AND's rarest, which leads the search, or OR's longest, which holds most of the work.
-    Blocks {
-        /// The most useful tasks. Each task has to find its beginning in every list.
-        most_tasks: usize,
-    },
+pub(crate) struct Partition {
+    /// The most useful tasks. Each task has to find its beginning in every list.
+    pub(crate) most_tasks: usize,
 }
 
 impl Partition {
     /// The number of tasks of a pass over these lists, at least 1.
     pub(crate) fn num_tasks(self, index: &Index, terms: &[QueryTerm], pass: Pass) -> u32 {
-        match self {
-            Self::Documents { parts } => parts,
-            Self::Blocks { most_tasks } => {
-                let num_blocks = leader(index, terms, pass).len();
-                num_blocks.div_ceil(blocks_a_task(num_blocks, most_tasks, pass)).max(1) as u32
-            }
-        }
+        let num_blocks = leader(index, terms, pass).len();
+        num_blocks.div_ceil(blocks_a_task(num_blocks, self.most_tasks, pass)).max(1) as u32
     }
 
     pub(crate) fn range(self, index: &Index, terms: &[QueryTerm], pass: Pass, tasks: Range<u32>) -> Range<DocId> {
-        match self {
-            Self::Documents { parts } => {
-                let bound = |task: u32| match u64::from(index.num_docs()) * u64::from(task) / u64::from(parts) {
-                    _ if task >= parts => DocId::END,
-                    doc => DocId(doc as u32),
-                };
-                bound(tasks.start)..bound(tasks.end)
-            }
-            Self::Blocks { most_tasks } => {
-                let last_docs = leader(index, terms, pass);
-                let step = blocks_a_task(last_docs.len(), most_tasks, pass);
-                let bound = |task: u32| match task as usize * step {
-                    0 => DocId(0),
-                    // The last task includes documents after the list's end, for the other lists.
-                    blocks if blocks >= last_docs.len() => DocId::END,
-                    blocks => DocId(last_docs[blocks - 1] + 1),
-                };
-                bound(tasks.start)..bound(tasks.end)
-            }
-        }
+        let last_docs = leader(index, terms, pass);
+        let step = blocks_a_task(last_docs.len(), self.most_tasks, pass);
+        let bound = |task: u32| match task as usize * step {
+            0 => DocId(0),
+            // The last task includes documents after the list's end, for the other lists.
+            blocks if blocks >= last_docs.len() => DocId::END,
+            blocks => DocId(last_docs[blocks - 1] + 1),
+        };
+        bound(tasks.start)..bound(tasks.end)
     }
 }
 

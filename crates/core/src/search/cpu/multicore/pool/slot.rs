@@ -19,8 +19,6 @@ use crate::search::{Hit, TopK};
 /// The assignment of tasks to cores, named like OpenMP's loop schedules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schedule {
-    /// Task `i` belongs to core `i`.
-    Static,
     /// A free core takes the next task.
     Dynamic,
     /// A free core takes an even share of the unclaimed tasks, or half of one if idle cores may come, so that pieces shrink

@@ -4,18 +4,34 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::document_partitioned::DocumentPartitioned;
-use super::partitioned_index::PartitionedIndex;
-use crate::test_support::{bits, query_of, random_index};
-use tandem_core::base::ids::TermId;
-use tandem_core::base::time::Nanos;
-use tandem_core::index::Index;
-use tandem_core::query::{Mode, Query};
-use tandem_core::search::cpu::executor::CpuExecutor;
-use tandem_core::search::cpu::multicore::{
-    Cores, FineGrained, Served, Stream, adaptive_lanes, digest, inter_lanes, serve,
-};
-use tandem_core::search::{ExecError, Executor, MAX_K};
+use super::{Cores, FineGrained, Served, Stream, adaptive_lanes, digest, inter_lanes, serve};
+use crate::base::ids::{QueryId, TermId};
+use crate::base::random::Random;
+use crate::base::time::Nanos;
+use crate::index::Index;
+use crate::query::{Mode, Query};
+use crate::search::cpu::CpuExecutor;
+use crate::search::{ExecError, Executor, Hit, MAX_K};
+
+/// Makes an index of random lists, each with one in so many documents, and the last one.
+fn random_index(num_docs: u32, densities: &[u32], seed: u64) -> Arc<Index> {
+    let mut random = Random::new(seed, 0);
+    let list = |(term, &one_in): (usize, &u32)| {
+        let docs = (0..num_docs).filter(|doc| random.below(one_in) == 0 || doc + 1 == num_docs);
+        (format!("t{term:04}"), docs.map(|doc| (doc, 1 + doc % 5)).collect())
+    };
+    let lists: Vec<(String, Vec<(u32, u32)>)> = densities.iter().enumerate().map(list).collect();
+    Arc::new(Index::from_lists(&lists).unwrap())
+}
+
+fn query_of(index: &Index, terms: impl IntoIterator<Item = usize>) -> Query {
+    let names: Vec<String> = terms.into_iter().map(|term| format!("t{term:04}")).collect();
+    Query::prepare(QueryId(0), "q", &names, index).unwrap()
+}
+
+fn bits(hits: &[Hit]) -> Vec<(u32, u32)> {
+    hits.iter().map(|hit| (hit.doc.0, hit.score.to_bits())).collect()
+}
 
 /// Makes queries of one term, of neighbours, and of all terms.
 fn queries(index: &Index, num_terms: usize) -> Vec<Query> {
@@ -26,16 +42,10 @@ fn queries(index: &Index, num_terms: usize) -> Vec<Query> {
 }
 
 /// Makes an executor of every kind. Threads are not pinned, because test machines have few cores.
-fn gangs(executor: &CpuExecutor, index: &Index, workers: usize) -> Vec<Box<dyn Executor>> {
-    let cores = Cores::default();
-    let parts = PartitionedIndex::build(index, workers, |_| true).unwrap();
-    let mut gangs: Vec<Box<dyn Executor>> = vec![
-        Box::new(DocumentPartitioned::unified(executor, workers, &cores, 0).unwrap()),
-        Box::new(DocumentPartitioned::physical(executor, &parts, &cores, 0).unwrap()),
-        Box::new(FineGrained::new(executor, workers, 5, &cores, 0).unwrap()),
-    ];
-    gangs.extend(adaptive_lanes(executor, workers).into_iter().take(1));
-    gangs
+fn gangs(executor: &CpuExecutor, workers: usize) -> Vec<Box<dyn Executor>> {
+    let fine = FineGrained::new(executor, workers, 5, &Cores::default(), 0).unwrap();
+    let adaptive = adaptive_lanes(executor, workers).remove(0);
+    vec![Box::new(fine), adaptive]
 }
 
 /// Compares all gangs with the sequential executor in all modes.
@@ -63,7 +73,7 @@ proptest! {
     ) {
         let index = random_index(num_docs, &densities, seed);
         let mut alone = CpuExecutor::new(Arc::clone(&index), index.built_with());
-        let mut gangs = gangs(&alone, &index, workers);
+        let mut gangs = gangs(&alone, workers);
         for query in queries(&index, densities.len()) {
             compare(&mut alone, &mut gangs, &query, k);
         }
@@ -95,7 +105,7 @@ proptest! {
             serve(&mut adaptive_lanes(&alone, workers), &stream, &cores).unwrap(),
             FineGrained::new(&alone, workers, threshold, &cores, 0).unwrap().serve(&stream).unwrap(),
         ];
-        let gangs = gangs(&alone, &index, workers).into_iter();
+        let gangs = gangs(&alone, workers).into_iter();
         methods.extend(gangs.map(|gang| serve(&mut [gang], &stream, &cores).unwrap()));
         let mut hits = Vec::new();
         let expected: Vec<u64> = queries
@@ -116,11 +126,11 @@ proptest! {
 }
 
 #[test]
-fn every_method_answers_long_queries_as_the_sequential_executor_does() {
+fn every_method_answers_long_queries_alike() {
     let densities: Vec<u32> = (0..1024).map(|term| 1 + term % 60).collect();
     let index = random_index(5000, &densities, 7);
     let mut alone = CpuExecutor::new(Arc::clone(&index), index.built_with());
-    let mut gangs = gangs(&alone, &index, 3);
+    let mut gangs = gangs(&alone, 3);
     for (num_terms, k) in [(65, 10), (100, 4000), (1024, MAX_K), (2, 10)] {
         compare(&mut alone, &mut gangs, &query_of(&index, 0..num_terms), k);
     }
@@ -133,7 +143,7 @@ fn teams_can_be_dropped_at_any_time() {
     let query = query_of(&index, [0, 1]);
     let mut hits = Vec::new();
     for round in 0..20 {
-        for mut gang in gangs(&executor, &index, 8) {
+        for mut gang in gangs(&executor, 8) {
             for _ in 0..round % 3 {
                 gang.search(&query, Mode::And, 10, &mut hits).unwrap();
             }
@@ -152,7 +162,7 @@ fn sleeping_helpers_wake_for_the_next_query() {
     let query = query_of(&index, [0, 1]);
     let (mut expected, mut hits) = (Vec::new(), Vec::new());
     executor.clone_for_worker().search(&query, Mode::AndOr, 1000, &mut expected).unwrap();
-    for mut gang in gangs(&executor, &index, 4) {
+    for mut gang in gangs(&executor, 4) {
         for _ in 0..10 {
             std::thread::sleep(std::time::Duration::from_millis(3));
             gang.search(&query, Mode::AndOr, 1000, &mut hits).unwrap();
@@ -171,7 +181,7 @@ fn a_panic_in_a_core_ends_the_query_with_an_error_and_no_other() {
     bad.terms[1].term = TermId(1 << 30);
     let (mut expected, mut hits) = (Vec::new(), Vec::new());
     executor.clone_for_worker().search(&good, Mode::And, 10, &mut expected).unwrap();
-    for mut gang in gangs(&executor, &index, 4) {
+    for mut gang in gangs(&executor, 4) {
         for _ in 0..3 {
             let failed = gang.search(&bad, Mode::And, 10, &mut hits);
             assert!(matches!(failed, Err(ExecError::Panicked)), "{failed:?}");
@@ -198,7 +208,7 @@ fn a_bad_k_is_refused_and_the_team_works_on() {
     let executor = CpuExecutor::new(Arc::clone(&index), index.built_with());
     let query = query_of(&index, [0]);
     let mut hits = Vec::new();
-    for mut gang in gangs(&executor, &index, 3) {
+    for mut gang in gangs(&executor, 3) {
         for k in [0, MAX_K + 1] {
             let refused = gang.search(&query, Mode::Or, k, &mut hits);
             assert!(matches!(refused, Err(ExecError::BadK(bad)) if bad == k), "{k}");
