@@ -93,10 +93,12 @@ pub struct SharedSetup(RefCell<Option<Rc<dyn Any>>>);
 
 impl SharedSetup {
     /// Returns the value if it has this type.
+    #[cfg(feature = "gpu")]
     pub(crate) fn get<T: 'static>(&self) -> Option<Rc<T>> {
         self.0.borrow().clone().and_then(|value| value.downcast().ok())
     }
 
+    #[cfg(feature = "gpu")]
     pub(crate) fn put<T: 'static>(&self, value: &Rc<T>) {
         self.0.replace(Some(Rc::<T>::clone(value)));
     }

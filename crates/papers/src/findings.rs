@@ -5,9 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use crate::results::{POINT_COLUMNS, ROW_COLUMNS, Results, Row, Series as CurveNumbers};
-use crate::{ExperimentError, Result};
 use tandem_core::files::{Provenance, csv_error, write_atomically};
-use tandem_core::search::device::GpuError;
 use tandem_report::number::{optional, text};
 use tandem_report::plot::{LineChart, Point, Series, Stroke};
 use tandem_report::table::{Table, wrapped};
@@ -143,10 +141,14 @@ impl Findings {
     }
 
     /// Returns an opened GPU; on a machine without one, notes the reason and returns `None`.
-    pub(crate) fn gpu_if_any<T>(&mut self, opened: Result<T, impl Into<ExperimentError>>) -> Result<Option<T>> {
+    #[cfg(feature = "gpu")]
+    pub(crate) fn gpu_if_any<T>(
+        &mut self,
+        opened: crate::Result<T, impl Into<crate::ExperimentError>>,
+    ) -> crate::Result<Option<T>> {
         match opened.map_err(Into::into) {
             Ok(gpu) => Ok(Some(gpu)),
-            Err(ExperimentError::Gpu(GpuError::NoGpu(reason))) => {
+            Err(crate::ExperimentError::Gpu(tandem_core::search::device::GpuError::NoGpu(reason))) => {
                 self.note(format!("No GPU here ({reason}): its numbers are left empty."));
                 Ok(None)
             }

@@ -36,7 +36,8 @@ mod measure;
 mod registry;
 mod results;
 mod tatikonda;
-pub mod wang;
+#[cfg(feature = "gpu")]
+mod wang;
 pub mod wei;
 
 pub use claims::{Claim, Verdict, check, foreign_rows, judge, judge_folder, read_claims, write_claims};

@@ -196,7 +196,7 @@ mod tests {
     use crate::registry::EXPERIMENTS;
 
     #[test]
-    fn every_experiment_has_statements_and_every_statement_an_experiment() {
+    fn experiments_and_statements_belong_together() {
         for experiment in &EXPERIMENTS {
             let claims = judge(experiment.name, "", &Results::missing());
             assert!(!claims.is_empty(), "{}", experiment.name);

@@ -1,6 +1,6 @@
 //! Statements of Wei and JaJa, IPDPS 2011.
 
-use super::cases::{above, below, every, joined, near, pair, with_papers};
+use super::cases::{above, below, joined, near, pair, with_papers};
 use super::{Judge, Outcome, Statements, on_counts};
 use crate::results::{Found, Gap, Results, Row, shown};
 
@@ -26,7 +26,6 @@ pub(super) const ALL: &[Statements] = &[
     ),
     on_counts("wei-regrouping", REGROUPING_ROWS, regrouping),
     on_counts("wei-caches", &["{}: a look-up", "comparisons decided by a cache", "caches: gain"], caches),
-    on_counts("wei-trials", &["trial {}: in all", "fastest to slowest, of the mean"], trials),
 ];
 
 const FIG10_ROWS: &[&str] = &[
@@ -296,11 +295,5 @@ fn caches(judge: &mut Judge<'_>) {
     });
     judge.claim("It is highly likely that the four bytes decide a comparison (at least 90 %)", |r| {
         above(vec![("% of comparisons".into(), r.ours("comparisons decided by a cache")?, 90.0)])
-    });
-}
-
-fn trials(judge: &mut Judge<'_>) {
-    judge.claim("The fastest and the slowest of three trials differ by less than 2 %", |r| {
-        below(vec![("% of the mean".into(), r.ours("fastest to slowest, of the mean")?, 2.0)])
     });
 }

@@ -117,13 +117,11 @@ impl SortedLists {
         Postings { docs, freqs, table: &rest[..table_len as usize], shift }
     }
 
-    #[cfg(feature = "gpu")]
     pub(crate) fn words(&self, list: u32) -> &[u32] {
         let List { start, len, table_len, .. } = self.lists[list as usize];
         &self.words[start..start + 2 * len as usize + table_len as usize]
     }
 
-    #[cfg(feature = "gpu")]
     pub(crate) fn all_words(&self) -> &[u32] {
         &self.words
     }

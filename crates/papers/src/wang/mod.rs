@@ -9,14 +9,10 @@
 //!                                         ExperimentData: input of all experiments ──▶ fig3 … fig10
 //! ```
 
-pub mod cache;
+pub(crate) mod cache;
 mod cpu;
 mod data;
 pub(crate) mod experiments;
-#[cfg(feature = "gpu")]
-mod gpu;
-#[cfg(not(feature = "gpu"))]
-#[path = "no_gpu.rs"]
 mod gpu;
 mod lists;
 mod order;

@@ -25,7 +25,6 @@ impl Best {
         Self { keys: Vec::with_capacity(k), k }
     }
 
-    #[cfg(feature = "gpu")]
     pub(crate) fn from_keys(keys: &[u64], k: usize) -> Self {
         let mut best = Self::new(k);
         best.keys.extend(keys.iter().take(k).filter(|&&key| key > 0));

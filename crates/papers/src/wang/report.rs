@@ -5,7 +5,6 @@ use crate::wang::data::MAX_BATCH;
 use crate::wang::ranker::Best;
 
 #[derive(Clone, Copy, Debug)]
-#[cfg_attr(not(feature = "gpu"), expect(dead_code, reason = "what runs on a GPU reads it"))]
 pub(crate) struct RunOptions {
     pub(crate) k: usize,
     /// Threads that post-process. With 0 the main thread does it between batches.
@@ -24,7 +23,6 @@ impl RunOptions {
 }
 
 #[derive(Clone, Debug, Default)]
-#[cfg_attr(not(feature = "gpu"), expect(dead_code, reason = "what runs on a GPU fills it"))]
 pub(crate) struct Report {
     pub(crate) answers: Vec<Best>,
     /// Seconds from the start of the first batch to the last answer.

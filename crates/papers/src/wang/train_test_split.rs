@@ -1,7 +1,5 @@
 //! Split of a log into a half that trains and a half that is measured.
 
-use std::ops::Range;
-
 use rayon::prelude::*;
 
 use crate::wang::lists::{Postings, SortedLists};
@@ -67,29 +65,16 @@ impl TrainTestSplit {
             .map(|query| RankedQuery::new(query, lists, &ranker.ranking, num_docs))
             .filter(is_answered)
             .collect();
-        let half = answered.len() / 2;
-        let (train, test) = split(&answered, 0..half, half..answered.len())?;
+        let (train, test) = answered.split_at(answered.len() / 2);
+        if train.is_empty() {
+            let message = format!("the log has {} queries with answers, expected at least 2", answered.len());
+            return Err(ExperimentError::Input(message));
+        }
         Ok(Self {
             train: train.to_vec(),
             test: test.to_vec(),
             num_empty: short.len() - answered.len(),
             num_long: queries.len() - short.len(),
         })
-    }
-}
-
-/// Returns two parts of a log. Neither may be empty, and they may not overlap.
-pub(crate) fn split<T>(log: &[T], train: Range<usize>, test: Range<usize>) -> Result<(&[T], &[T])> {
-    let refuse = |what: &str| {
-        let (n, [from, to], Range { start, end }) = (log.len(), [train.start, train.end], &test);
-        let parts = format!("of {n} queries {from} to {to} are to train and {start} to {end} to be measured");
-        Err(ExperimentError::Input(format!("{parts}: {what}")))
-    };
-    if train.start < test.end && test.start < train.end {
-        return refuse("they overlap, and what is measured must not be known before");
-    }
-    match (log.get(train.clone()), log.get(test.clone())) {
-        (Some(a), Some(b)) if !a.is_empty() && !b.is_empty() => Ok((a, b)),
-        _ => refuse("both need a query at least (a longer log, or a larger --limit)"),
     }
 }

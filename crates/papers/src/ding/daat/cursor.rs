@@ -1,8 +1,15 @@
 //! Cursors over coded lists.
 
-use super::lists::CodedList;
 use crate::codec::{Codec, Column, ListReader, MAX_BLOCK_LEN};
 use tandem_core::base::ids::DocId;
+
+#[derive(Debug)]
+pub(crate) struct CodedList {
+    pub(crate) docs: Vec<u32>,
+    pub(crate) freqs: Vec<u32>,
+    /// Last document; 0 for an empty list.
+    pub(crate) last_doc: u32,
+}
 
 /// Method of reaching a document beyond the current block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

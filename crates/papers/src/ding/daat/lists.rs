@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::cursor::Cursor;
+use super::cursor::{CodedList, Cursor};
 use crate::codec::{Codec, CodecError, Column};
 use tandem_core::base::ids::TermId;
 use tandem_core::index::{BLOCK_LEN, Bm25, Index};
@@ -20,14 +20,6 @@ pub(crate) struct CodedLists {
     bm25: Bm25,
     num_docs: u32,
     norms: Arc<[f32]>,
-}
-
-#[derive(Debug)]
-pub(crate) struct CodedList {
-    pub(crate) docs: Vec<u32>,
-    pub(crate) freqs: Vec<u32>,
-    /// Last document; 0 for an empty list.
-    pub(crate) last_doc: u32,
 }
 
 impl CodedLists {

@@ -90,11 +90,7 @@ fn compare(
 }
 
 /// Returns the time of each codec for all lists on one core: the sum of the fastest times of the lists.
-fn cpu_times_us(
-    context: &Context<'_>,
-    codecs: &[(&dyn Codec, &Vec<Vec<u32>>)],
-    num_lists: usize,
-) -> Result<Vec<f64>> {
+fn cpu_times_us(context: &Context<'_>, codecs: &[(&dyn Codec, &Vec<Vec<u32>>)], num_lists: usize) -> Result<Vec<f64>> {
     let mut decoded = Vec::new();
     let mut fastest = vec![vec![Duration::MAX; num_lists]; codecs.len()];
     let mut steps = context.steps("decoding on one core", CPU_ROUNDS);

@@ -1,9 +1,8 @@
 //! Contents of the GPU's cache of lists, counted without a GPU.
 
 use super::lists::{HostLists, List};
-use crate::wang::cache::CacheError;
+use crate::error::CacheError;
 use crate::wang::cache::placed::{Arrivals, PlacedLists};
-use crate::wang::cache::store::LeastSaved;
 use tandem_core::query::Query;
 
 /// Requests after which older ones count half, those of a few thousand queries. The paper does not name its eviction
@@ -40,14 +39,13 @@ impl Requests {
 /// A cache of lists with places in a memory of `budget_bytes`.
 #[derive(Debug)]
 pub(crate) struct ListCache {
-    placed: PlacedLists<LeastSaved>,
+    placed: PlacedLists,
     pub(crate) requests: Requests,
 }
 
 impl ListCache {
     pub(crate) fn new(lists: &HostLists, budget_bytes: u64) -> Self {
-        let eviction = LeastSaved::new(lists.len(), HALF_LIFE);
-        Self { placed: PlacedLists::new(lists.len(), budget_bytes, eviction), requests: Requests::default() }
+        Self { placed: PlacedLists::new(lists.len(), budget_bytes, HALF_LIFE), requests: Requests::default() }
     }
 
     /// Pins the lists of a query until they are [released](Self::release). Returns the pinned lists, and the moves and

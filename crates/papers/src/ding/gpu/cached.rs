@@ -22,7 +22,7 @@ use super::cache::{ListCache, Requests};
 use super::context::PublishedGpu;
 use super::lists::{HostLists, List};
 use super::search::Searcher;
-use crate::wang::cache::CacheError;
+use crate::error::CacheError;
 use crate::wang::cache::space::Move;
 use crate::{ExperimentError, Result};
 use tandem_core::query::{Mode, Query};

@@ -307,7 +307,7 @@ fn gpu_decodes_rice() {
 }
 
 #[test]
-fn gpu_intersects_uncompressed_lists_at_every_level_of_recursion() {
+fn gpu_intersects_lists_at_every_level_of_recursion() {
     let Some(gpu) = open() else { return };
     for (seed, (len_a, len_b)) in
         [(0, 3), (3, 0), (1, 1), (127, 129), (1, 5000), (5000, 1), (1000, 1025), (70_001, 70_001), (300, 200_000)]
@@ -405,7 +405,7 @@ fn log(index: &Index, num_terms: u32, num_queries: u32, random: &mut Random) -> 
 }
 
 #[test]
-fn a_larger_cache_of_lists_moves_less_and_one_for_all_moves_each_once() {
+fn a_larger_cache_moves_less_and_a_whole_one_each_list_once() {
     let mut random = Random::new(5, 0);
     let (index, terms) = bursty_index(&mut random);
     let lists = HostLists::encode(&index, &terms, Bm25::default(), PForDelta::new(1)).unwrap();

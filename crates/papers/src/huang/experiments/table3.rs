@@ -106,8 +106,7 @@ impl DealtTimes {
             let dealt = deal(workers.collect(), batches.len())?;
             let ms = began.elapsed().as_secs_f64() * 1e3;
             batch_ms.clear();
-            for (dealt, batch) in dealt.iter().zip(&batches) {
-                let (answers, took_ms) = &dealt.answer;
+            for ((answers, took_ms), batch) in dealt.iter().zip(&batches) {
                 let expected = &expected.hits[batch.clone()];
                 check(settings.strategy, settings.k, queries[batch.clone()].iter().zip(expected), answers)?;
                 batch_ms.push(*took_ms);

@@ -1,78 +1,35 @@
-//! Dealing of batches to several GPUs.
-//!
-//! Each GPU has a thread of the host, which takes the next batch when the last one is done. A GPU that fails gets no
-//! more; its batch and the remaining ones go to the others.
+//! Dealing of batches to several GPUs: each has a thread of the host, which takes the next batch when the last one is done.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Dealt<T> {
-    pub(crate) worker: usize,
-    pub(crate) answer: T,
-}
-
-#[derive(Debug)]
-struct Table<T, E> {
-    /// Batches without a worker, the next one last.
-    waiting: Vec<usize>,
-    under_way: usize,
-    answers: Vec<Option<Dealt<T>>>,
-    failure: Option<E>,
-}
-
-/// Runs batches `0..num_batches` on `workers`, each of which answers one at a time; returns all answers in order.
-/// Returns the first failure if all workers have failed, so that a batch has no answer.
-pub(crate) fn deal<W, T, E>(workers: Vec<W>, num_batches: usize) -> Result<Vec<Dealt<T>>, E>
+/// Runs all batches by the workers, and returns the answers in the order of batches, or the first failure.
+pub(crate) fn deal<W, T, E>(workers: Vec<W>, num_batches: usize) -> Result<Vec<T>, E>
 where
     W: FnMut(usize) -> Result<T, E> + Send,
     T: Send,
     E: Send,
 {
-    let table = Mutex::new(Table {
-        waiting: (0..num_batches).rev().collect(),
-        under_way: 0,
-        answers: (0..num_batches).map(|_| None).collect(),
-        failure: None,
-    });
-    let changed = std::sync::Condvar::new();
-    let lock = || table.lock().unwrap_or_else(PoisonError::into_inner);
-    std::thread::scope(|scope| {
-        for (worker, mut run) in workers.into_iter().enumerate() {
-            let (lock, changed) = (&lock, &changed);
-            scope.spawn(move || {
-                loop {
-                    let mut guard = lock();
-                    // A batch of another worker may come back.
-                    while guard.waiting.is_empty() && guard.under_way > 0 {
-                        guard = changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
-                    }
-                    let Some(batch) = guard.waiting.pop() else { return };
-                    guard.under_way += 1;
-                    drop(guard);
-                    let outcome = run(batch);
-                    let mut guard = lock();
-                    guard.under_way -= 1;
-                    changed.notify_all();
-                    match outcome {
-                        Ok(answer) => guard.answers[batch] = Some(Dealt { worker, answer }),
-                        Err(failure) => {
-                            guard.waiting.push(batch);
-                            guard.failure.get_or_insert(failure);
-                            return;
-                        }
-                    }
-                }
-            });
+    let next = &AtomicUsize::new(0);
+    let take_all = |mut run: W| {
+        let mut done = Vec::new();
+        loop {
+            let batch = next.fetch_add(1, Ordering::Relaxed);
+            if batch >= num_batches {
+                return Ok(done);
+            }
+            done.push((batch, run(batch)?));
         }
+    };
+    let dealt: Result<Vec<_>, E> = std::thread::scope(|scope| {
+        let threads: Vec<_> = workers.into_iter().map(|worker| scope.spawn(move || take_all(worker))).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        threads.into_iter().map(join).collect()
     });
-    let table = table.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let answers: Option<Vec<Dealt<T>>> = table.answers.into_iter().collect();
-    match (answers, table.failure) {
-        (Some(answers), _) => Ok(answers),
-        (None, Some(failure)) => Err(failure),
-        (None, None) => unreachable!("a batch is left only where its worker failed, or there were no workers"),
-    }
+    let mut dealt: Vec<(usize, T)> = dealt?.into_iter().flatten().collect();
+    dealt.sort_by_key(|&(batch, _)| batch);
+    Ok(dealt.into_iter().map(|(_, answer)| answer).collect())
 }
 
 /// Returns the time at which the last of these batches ends if each goes to the first free of equal `workers`.
@@ -89,47 +46,14 @@ pub(crate) fn makespan_of(batches_ms: &[f64], workers: usize) -> f64 {
 mod tests {
     use super::*;
 
-    type Worker = Box<dyn FnMut(usize) -> Result<usize, String> + Send>;
-
-    fn sound() -> Worker {
-        Box::new(|batch| Ok(batch * 10))
-    }
-
-    fn failing_after(batches: usize) -> Worker {
-        let mut left = batches;
-        Box::new(move |batch| {
-            if left == 0 {
-                return Err(format!("lost with batch {batch}"));
-            }
-            left -= 1;
-            Ok(batch * 10)
-        })
-    }
-
     #[test]
-    fn every_batch_is_answered_once_and_in_order_by_any_number_of_workers() {
+    fn every_batch_is_answered_once_and_in_order() {
         for workers in 1..5 {
-            let dealt = deal((0..workers).map(|_| sound()).collect(), 23).unwrap();
-            let answers: Vec<usize> = dealt.iter().map(|batch| batch.answer).collect();
-            assert_eq!(answers, (0..23).map(|batch| batch * 10).collect::<Vec<_>>());
+            let dealt = deal((0..workers).map(|_| |batch| Ok::<_, String>(batch * 10)).collect(), 23);
+            assert_eq!(dealt.unwrap(), (0..23).map(|batch| batch * 10).collect::<Vec<_>>());
         }
-        assert_eq!(deal(vec![sound()], 0).unwrap(), []);
-    }
-
-    #[test]
-    fn what_a_lost_worker_had_is_answered_by_another() {
-        for batches in [0, 1, 3] {
-            let dealt = deal(vec![failing_after(batches), sound(), failing_after(0)], 40).unwrap();
-            assert!(dealt.iter().enumerate().all(|(batch, dealt)| dealt.answer == batch * 10));
-            assert!(dealt.iter().filter(|dealt| dealt.worker == 0).count() <= batches);
-            assert!(dealt.iter().all(|dealt| dealt.worker != 2));
-        }
-    }
-
-    #[test]
-    fn nothing_is_returned_in_part_if_all_are_lost() {
-        assert_eq!(deal(vec![failing_after(2)], 3).unwrap_err(), "lost with batch 2");
-        assert!(deal(vec![failing_after(1), failing_after(1)], 9).is_err());
+        let failing = |batch| if batch < 3 { Ok(batch) } else { Err(format!("lost with batch {batch}")) };
+        assert_eq!(deal(vec![failing], 9).unwrap_err(), "lost with batch 3");
     }
 
     #[test]

@@ -37,6 +37,7 @@ pub(crate) mod gpu;
 pub(crate) mod index;
 pub(crate) mod list;
 pub(crate) mod range;
+pub(crate) mod scan;
 pub(crate) mod search;
 pub(crate) mod strategy;
 #[cfg(test)]

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_of_equal_work_cover_all_documents_and_have_about_as_many_postings() {
+    fn ranges_of_equal_work_have_about_as_many_postings() {
         let list = |docs: Vec<u32>| RangeList::encode(&docs, &vec![1; docs.len()], |_| 1.0);
         // Nine tenths of the postings are in the first tenth of the documents.
         let lists = [
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_cover_every_document_once_however_many_owners_there_are() {
+    fn ranges_of_any_number_cover_every_document_once() {
         for num_docs in [1, 2, 31, 63, 64, 65, 1000, (1 << 31) - 1] {
             for owners in [1, 2, 32, 64, 320, 512] {
                 let mut next = 0;

@@ -22,7 +22,7 @@
 //! 2003; Ding and Suel, "Faster Top-k Document Retrieval Using Block-Max Indexes", SIGIR 2011.
 
 use super::cursor::{Cursor, END};
-use super::search::Scan;
+use super::scan::Scan;
 use crate::codec::CodecError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -163,7 +163,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn strategies_find_what_scoring_everything_finds_for_any_number_of_owners(
+    fn any_number_of_owners_finds_what_scoring_all_finds(
         seed in any::<u64>(),
         num_docs in 1_u32..5000,
         lens in prop::collection::vec(1_usize..1500, 1..6),
@@ -375,7 +375,7 @@ mod on_a_gpu {
     }
 
     #[test]
-    fn gpu_ranges_answer_alike_whichever_lists_are_cached_and_however_batches_are_cut() {
+    fn gpu_ranges_answer_alike_for_any_cache_and_batch() {
         let dir = tempfile::tempdir().unwrap();
         let (index, queries) = synthetic(dir.path(), sized(50_000, 5_000), sized(60, 8));
         let ranges = Arc::new(range_index(&index, &queries));

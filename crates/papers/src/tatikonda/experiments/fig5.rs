@@ -115,7 +115,12 @@ fn by_length(context: &Context<'_>, bench: &Bench, section: &str, findings: &mut
             // The paper reports ten times the latency and an eleventh of the throughput for every method.
             let (slower, fewer) = (ten.latency_ms / two.latency_ms, two.throughput_qps / ten.throughput_qps);
             findings.compare(format!("{method}: latency of 10 terms over 2"), "x", papers_only(workers, 10.0), slower);
-            findings.compare(format!("{method}: throughput of 2 terms over 10"), "x", papers_only(workers, 11.0), fewer);
+            findings.compare(
+                format!("{method}: throughput of 2 terms over 10"),
+                "x",
+                papers_only(workers, 11.0),
+                fewer,
+            );
         }
     }
     let (stem, log) = if section.is_empty() { ("length", "") } else { ("questions", ", questions") };

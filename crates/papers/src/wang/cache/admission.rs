@@ -8,10 +8,10 @@
 
 use std::cmp::Reverse;
 
-use super::error::CacheError;
 use super::prefixes::Prefixes;
 use super::sizes::Sizes;
 use super::visits::{CACHE_BLOCK_LEN, Visits};
+use crate::error::CacheError;
 
 /// The order in which lists or blocks are admitted.
 #[derive(Clone, Copy, Debug, PartialEq)]

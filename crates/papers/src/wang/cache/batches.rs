@@ -1,8 +1,8 @@
 //! Batches of consecutive queries with the lists that the cache misses, up to the size of a buffer.
 
-use super::error::CacheError;
 use super::prefixes::Prefixes;
 use super::sizes::Sizes;
+use crate::error::CacheError;
 
 /// Bytes of a query in a buffer without lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +140,6 @@ impl<'a> BatchMaker<'a> {
     }
 
     /// Returns the queries so far that do not fit into a batch.
-    #[cfg(any(feature = "gpu", test))]
     pub(crate) fn oversized(&self) -> &[u32] {
         &self.oversized
     }

@@ -16,19 +16,13 @@
 
 pub(crate) mod admission;
 pub(crate) mod batches;
-mod error;
 pub(crate) mod model;
-#[cfg(any(feature = "gpu", test))]
 pub(crate) mod placed;
 pub(crate) mod prefixes;
 pub(crate) mod sizes;
-#[cfg(any(feature = "gpu", test))]
 pub(crate) mod space;
-#[cfg(any(feature = "gpu", test))]
 pub(crate) mod store;
 pub(crate) mod visits;
-
-pub use error::CacheError;
 
 #[cfg(test)]
 mod tests;

@@ -4,9 +4,9 @@
 //!   pin(lists) ──▶ ListStore: what is evicted and loaded ──▶ Space: places ──▶ moves first, then copies
 //! ```
 
-use super::error::CacheError;
 use super::space::{Move, Space};
-use super::store::{Eviction, ListStore};
+use super::store::ListStore;
+use crate::error::CacheError;
 
 /// Changes in memory that bring pinned lists to their places: first all moves in order, then the copies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,14 +20,14 @@ pub(crate) struct Arrivals {
 
 /// A [`ListStore`] whose lists have places.
 #[derive(Clone, Debug)]
-pub(crate) struct PlacedLists<E> {
-    store: ListStore<E>,
+pub(crate) struct PlacedLists {
+    store: ListStore,
     space: Space,
 }
 
-impl<E: Eviction> PlacedLists<E> {
-    pub(crate) fn new(num_lists: usize, budget_bytes: u64, eviction: E) -> Self {
-        Self { store: ListStore::new(num_lists, budget_bytes, eviction), space: Space::new(num_lists, budget_bytes) }
+impl PlacedLists {
+    pub(crate) fn new(num_lists: usize, budget_bytes: u64, half_life: f64) -> Self {
+        Self { store: ListStore::new(num_lists, budget_bytes, half_life), space: Space::new(num_lists, budget_bytes) }
     }
 
     /// Returns the byte offset of a list; `None` if it is not held.

@@ -15,7 +15,7 @@ impl Prefixes {
         Self { postings: vec![0; num_lists], bytes: 0 }
     }
 
-    #[cfg(all(test, feature = "gpu"))]
+    #[cfg(test)]
     pub(crate) fn all(sizes: &dyn Sizes) -> Self {
         Self::of((0..sizes.num_lists() as u32).map(|list| sizes.len(list)).collect(), sizes)
     }

@@ -5,43 +5,18 @@
 //!
 //! ```text
 //!   pin(lists) ──▶ held already: hits          unpin(lists) ──▶ may go again
-//!              └─▶ not held: misses, brought in; Eviction names what goes for them, nothing that is pinned
+//!              └─▶ not held: misses, brought in; the eviction names what goes for them, nothing that is pinned
 //! ```
 
 use std::collections::BTreeSet;
 
-use super::error::CacheError;
-
-/// Chooses evicted lists. Equal histories give equal choices.
-pub(crate) trait Eviction {
-    fn touch(&mut self, list: u32, bytes: u64);
-
-    /// Returns the next list to evict among those that `may_go`; `None` evicts nothing.
-    fn victim(&mut self, may_go: &dyn Fn(u32) -> bool) -> Option<u32>;
-
-    /// Records that a list was added or evicted.
-    fn moved(&mut self, list: u32, is_held: bool);
-}
-
-/// A static cache without evictions.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct KeepAll;
-
-impl Eviction for KeepAll {
-    fn touch(&mut self, _list: u32, _bytes: u64) {}
-
-    fn victim(&mut self, _may_go: &dyn Fn(u32) -> bool) -> Option<u32> {
-        None
-    }
-
-    fn moved(&mut self, _list: u32, _is_held: bool) {}
-}
+use crate::error::CacheError;
 
 /// Evicts the list that saves the fewest copies per byte. A request for a held list saves its bytes, so that the saving
 /// per byte is the frequency of requests. Old requests count half after `half_life` newer ones. `touch` and `victim`
 /// take O(log n).
 #[derive(Clone, Debug)]
-pub(crate) struct LeastSaved {
+struct LeastSaved {
     /// Requests for each list, weighted by the growth at their time.
     saved: Vec<f64>,
     /// Held lists by their saving. The bits of non-negative floats order as their values do.
@@ -54,7 +29,7 @@ pub(crate) struct LeastSaved {
 const RESCALE_AT: f64 = 1e100;
 
 impl LeastSaved {
-    pub(crate) fn new(num_lists: usize, half_life: f64) -> Self {
+    fn new(num_lists: usize, half_life: f64) -> Self {
         let growth = 0.5_f64.powf(-1.0 / half_life.max(1.0));
         Self { saved: vec![0.0; num_lists], held: BTreeSet::new(), growth, weight: 1.0 }
     }
@@ -62,10 +37,8 @@ impl LeastSaved {
     fn key(&self, list: u32) -> (u64, u32) {
         (self.saved[list as usize].to_bits(), list)
     }
-}
 
-impl Eviction for LeastSaved {
-    fn touch(&mut self, list: u32, _bytes: u64) {
+    fn touch(&mut self, list: u32) {
         self.weight *= self.growth;
         if self.weight > RESCALE_AT {
             self.saved.iter_mut().for_each(|saved| *saved /= RESCALE_AT);
@@ -79,10 +52,12 @@ impl Eviction for LeastSaved {
         }
     }
 
-    fn victim(&mut self, may_go: &dyn Fn(u32) -> bool) -> Option<u32> {
+    /// Returns the next list to evict among those that `may_go`.
+    fn victim(&self, may_go: impl Fn(u32) -> bool) -> Option<u32> {
         self.held.iter().map(|&(_, list)| list).find(|&list| may_go(list))
     }
 
+    /// Records that a list was added or evicted.
     fn moved(&mut self, list: u32, is_held: bool) {
         if is_held {
             self.held.insert(self.key(list));
@@ -102,17 +77,18 @@ pub(crate) struct Pinned {
 
 /// Lists under a budget.
 #[derive(Clone, Debug)]
-pub(crate) struct ListStore<E> {
+pub(crate) struct ListStore {
     budget_bytes: u64,
     used_bytes: u64,
     /// Bytes of each held list, else 0.
     held_bytes: Vec<u64>,
     pins: Vec<u32>,
-    eviction: E,
+    eviction: LeastSaved,
 }
 
-impl<E: Eviction> ListStore<E> {
-    pub(crate) fn new(num_lists: usize, budget_bytes: u64, eviction: E) -> Self {
+impl ListStore {
+    pub(crate) fn new(num_lists: usize, budget_bytes: u64, half_life: f64) -> Self {
+        let eviction = LeastSaved::new(num_lists, half_life);
         Self { budget_bytes, used_bytes: 0, held_bytes: vec![0; num_lists], pins: vec![0; num_lists], eviction }
     }
 
@@ -132,7 +108,7 @@ impl<E: Eviction> ListStore<E> {
     pub(crate) fn pin(&mut self, lists: &[(u32, u64)]) -> Result<Pinned, CacheError> {
         let mut pinned = Pinned::default();
         for &(list, bytes) in lists {
-            self.eviction.touch(list, bytes);
+            self.eviction.touch(list);
             self.pins[list as usize] += 1;
             if self.holds(list) {
                 pinned.hit_bytes += bytes;
@@ -144,7 +120,7 @@ impl<E: Eviction> ListStore<E> {
         while self.used_bytes + pinned.miss_bytes > self.budget_bytes {
             let (held_bytes, pins) = (&self.held_bytes, &self.pins);
             let may_go = |list: u32| held_bytes[list as usize] > 0 && pins[list as usize] == 0;
-            let Some(victim) = self.eviction.victim(&may_go) else {
+            let Some(victim) = self.eviction.victim(may_go) else {
                 self.unpin(lists);
                 return Err(CacheError::DoesNotFit {
                     wanted_bytes: pinned.miss_bytes,

@@ -6,14 +6,14 @@ use proptest::prelude::*;
 
 use super::admission::{Admission, AdmissionPolicy};
 use super::batches::{Batch, BatchMaker, BatchTrace, Footprint};
-use super::error::CacheError;
 use super::model::{Fit, ThroughputModel};
 use super::placed::PlacedLists;
 use super::prefixes::Prefixes;
 use super::sizes::Sizes;
 use super::space::{Move, Space};
-use super::store::{KeepAll, LeastSaved, ListStore};
+use super::store::ListStore;
 use super::visits::{CACHE_BLOCK_LEN, Visits};
+use crate::error::CacheError;
 
 /// Lists of these lengths with eight bytes per posting and four per started block.
 #[derive(Debug)]
@@ -129,7 +129,7 @@ proptest! {
     }
 
     #[test]
-    fn vfb_never_holds_a_block_and_leaves_a_more_visited_one_that_would_fit(
+    fn vfb_leaves_no_block_that_would_fit(
         (sizes, log, depths) in lists_and_logs(), budget in 0_u64..60_000,
     ) {
         let visits = visits_of(&sizes, &log, &depths);
@@ -148,7 +148,7 @@ proptest! {
     }
 
     #[test]
-    fn batches_hold_every_query_once_in_order_and_keep_to_the_buffer(
+    fn batches_hold_every_query_once_and_fit_the_buffer(
         (sizes, log, depths) in lists_and_logs(),
         cache in 0_u64..60_000,
         buffer in 100_u64..80_000,
@@ -197,7 +197,7 @@ proptest! {
     fn the_store_keeps_its_budget_and_what_is_pinned(
         (lens, steps) in lens_and_pins(), budget in 50_u64..600, half_life in 1.0_f64..50.0,
     ) {
-        let mut store = ListStore::new(lens.len(), budget, LeastSaved::new(lens.len(), half_life));
+        let mut store = ListStore::new(lens.len(), budget, half_life);
         let mut pinned: Vec<Vec<(u32, u64)>> = Vec::new();
         for (lists, is_release) in steps {
             if is_release && !pinned.is_empty() {
@@ -227,9 +227,9 @@ proptest! {
     fn placed_lists_keep_their_bytes_wherever_they_move(
         (lens, steps) in lens_and_pins(), budget in 50_u64..600, half_life in 1.0_f64..50.0,
     ) {
-        let mut placed = PlacedLists::new(lens.len(), budget, LeastSaved::new(lens.len(), half_life));
+        let mut placed = PlacedLists::new(lens.len(), budget, half_life);
         // Places must not change hits and misses, so that a plain store gives the expected ones.
-        let mut store = ListStore::new(lens.len(), budget, LeastSaved::new(lens.len(), half_life));
+        let mut store = ListStore::new(lens.len(), budget, half_life);
         let mut memory = vec![u32::MAX; budget as usize];
         let mut pinned: Vec<Vec<(u32, u64)>> = Vec::new();
         for (lists, is_release) in steps {
@@ -273,7 +273,7 @@ proptest! {
     }
 
     #[test]
-    fn the_buffer_under_a_limit_is_within_it_and_no_much_larger_one_is(
+    fn the_buffer_under_a_limit_is_the_largest_within_it(
         c in (0.1_f64..10.0, 0.0_f64..100.0), t in (1.0_f64..100.0, 0.0_f64..50.0), limit_ms in 0.01_f64..100.0,
     ) {
         let model = ThroughputModel {
@@ -340,7 +340,7 @@ fn rivals_take_the_most_named_or_the_shortest_for_their_names() {
 }
 
 #[test]
-fn shares_out_of_range_and_buffers_without_room_are_refused_with_figures() {
+fn bad_shares_and_small_buffers_are_refused_with_figures() {
     let sizes = Lens(vec![100]);
     let visits = Visits::new(&sizes);
     for share in [0.0, -0.5, 1.01, f64::NAN] {
@@ -351,15 +351,6 @@ fn shares_out_of_range_and_buffers_without_room_are_refused_with_figures() {
     let error = BatchMaker::new(&sizes, &none, FOOTPRINT, 500).trace(&[vec![0_u32]], 10).unwrap_err();
     assert_eq!(error, CacheError::BufferTooSmall { buffer_bytes: 500, needed_bytes: 884, num_queries: 1 });
     assert!(error.to_string().contains("the smallest needs 884 bytes"));
-}
-
-#[test]
-fn a_static_store_refuses_what_it_has_no_room_for() {
-    let mut store = ListStore::new(3, 100, KeepAll);
-    assert_eq!(store.pin(&[(0, 60), (1, 30)]).unwrap().misses, [0, 1]);
-    let error = store.pin(&[(2, 11)]).unwrap_err();
-    assert_eq!(error, CacheError::DoesNotFit { wanted_bytes: 11, room_bytes: 10, budget_bytes: 100 });
-    assert_eq!(store.pin(&[(1, 30)]).unwrap().hit_bytes, 30);
 }
 
 #[test]

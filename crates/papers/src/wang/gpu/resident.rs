@@ -6,9 +6,9 @@ use super::kernels::TermArgument;
 use super::memory::CachedGpu;
 use super::transfer::Transfer;
 use crate::Result;
+use crate::error::CacheError;
 use crate::wang::cache::prefixes::Prefixes;
 use crate::wang::cache::sizes::Sizes;
-use crate::wang::cache::store::{KeepAll, ListStore};
 
 /// Memory of the cache, and the places of the lists' beginnings.
 #[derive(Debug)]
@@ -27,8 +27,11 @@ impl Resident {
             .filter(|&list| prefixes.is_cached(list))
             .map(|list| (list, lists.bytes(list, prefixes.postings(list))))
             .collect();
-        ListStore::new(lists.num_lists(), cache_bytes, KeepAll).pin(&cached)?;
         let bytes = cached.iter().map(|&(_, bytes)| bytes).sum();
+        if bytes > cache_bytes {
+            let (wanted_bytes, room_bytes, budget_bytes) = (bytes, cache_bytes, cache_bytes);
+            return Err(CacheError::DoesNotFit { wanted_bytes, room_bytes, budget_bytes }.into());
+        }
         let mut transfer = Transfer::new(gpu, bytes)?;
         let base = transfer.address(gpu);
         let mut terms = vec![TermArgument::default(); lists.num_lists()];

@@ -9,7 +9,7 @@ use super::memory::CachedGpu;
 use super::resident::{Resident, term_at};
 use super::transfer::Transfer;
 use crate::Result;
-use crate::wang::cache::CacheError;
+use crate::error::CacheError;
 use crate::wang::cache::batches::Batch;
 use crate::wang::cache::model::MeasuredBatch;
 use crate::wang::cache::prefixes::Prefixes;

@@ -53,7 +53,7 @@ fn expected(data: &ExperimentData) -> Vec<Best> {
 }
 
 #[test]
-fn gpu_answers_are_the_cpus_under_any_residency_buffer_and_batch() {
+fn gpu_answers_are_the_cpus_under_any_division() {
     let small = collection();
     let mut random = Random::new(11, 0);
     for k in sized(vec![1, 2, 5, 10, 15, MAX_K], vec![3, MAX_K]) {

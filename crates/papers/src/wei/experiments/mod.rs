@@ -14,4 +14,3 @@ pub(crate) mod table4;
 pub(crate) mod table5;
 pub(crate) mod table6;
 mod tokens;
-pub(crate) mod trials;

@@ -52,9 +52,6 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
         let tokens = report.as_ref().map(|r| r.tokens() as f64 / r.sum(|run| run.indexing_s) / 1e6);
         let papers = papers_rates[0] * PAPERS_TOKENS_PER_MB / 1e6;
         findings.compare(format!("{name}: indexing"), "M tokens/s", papers, tokens);
-        if let Some(report) = &report {
-            report.lost.iter().for_each(|reason| findings.note(format!("A GPU was lost: {reason}")));
-        }
     }
     let times = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a / b);
     findings.compare("2 CPU over 1", "x", 1.77, times(rates[2], rates[1]));

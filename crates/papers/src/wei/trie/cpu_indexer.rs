@@ -23,13 +23,6 @@ pub(crate) struct CpuIndexer {
     ends: Vec<(u16, u32)>,
 }
 
-impl CpuIndexer {
-    /// Continues from the dictionary of a lost indexer.
-    pub(crate) fn of(dictionary: Dictionary) -> Self {
-        Self { list_of: vec![NO_LIST; dictionary.terms.len()], dictionary, ..Self::default() }
-    }
-}
-
 impl SlotIndexer for CpuIndexer {
     fn prepare(&mut self, _: &Buffer, _: &[u16], _: u32) -> Result<(), GpuError> {
         Ok(())
@@ -85,11 +78,7 @@ impl SlotIndexer for CpuIndexer {
         Ok(())
     }
 
-    fn salvage(&mut self) -> Dictionary {
-        std::mem::take(&mut self.dictionary)
-    }
-
     fn finish(&mut self) -> Result<Dictionary, GpuError> {
-        Ok(self.salvage())
+        Ok(std::mem::take(&mut self.dictionary))
     }
 }

@@ -54,19 +54,6 @@ enum Found {
 }
 
 impl Dictionary {
-    /// Rebuilds the trees of numbered terms with their strings.
-    #[cfg(any(feature = "gpu", test))]
-    pub(crate) fn of_terms(terms: &[Term], strings: &[u8]) -> Self {
-        let mut dictionary = Self::default();
-        let mut bytes = Vec::new();
-        for term in terms {
-            bytes.clear();
-            append_string(term, strings, &mut bytes);
-            dictionary.insert(term.slot as u16, &bytes);
-        }
-        dictionary
-    }
-
     /// Returns the number of the term with `bytes` behind the slot's; a new term gets the next number.
     #[inline]
     pub(crate) fn insert(&mut self, slot: u16, bytes: &[u8]) -> u32 {
@@ -268,9 +255,6 @@ mod tests {
             assert_eq!(keys, expected.iter().map(|(term, _)| term.to_vec()).collect::<Vec<_>>());
             assert_eq!(sorted, expected.iter().map(|&(_, number)| number).collect::<Vec<_>>());
         }
-        // Numbers and terms are enough to rebuild the trees.
-        let again = Dictionary::of_terms(&dictionary.terms, &dictionary.strings);
-        assert_eq!((again.terms, again.strings), (dictionary.terms, dictionary.strings));
     }
 
     #[test]

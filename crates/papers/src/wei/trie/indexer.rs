@@ -11,18 +11,14 @@ use tandem_core::search::device::GpuError;
 /// [`collect`](Self::collect) in this order.
 pub(crate) trait SlotIndexer: fmt::Debug + Send {
     /// Copies the slots' streams to the indexer. `first_doc` is the collection's number of the run's first document.
-    /// Fails if a GPU fails; the indexer is lost then.
+    /// Fails if a GPU fails.
     fn prepare(&mut self, buffer: &Buffer, slots: &[u16], first_doc: u32) -> Result<(), GpuError>;
 
     /// Adds the streams' terms to the trees, and their documents to lists.
     fn index(&mut self, buffer: &Buffer, slots: &[u16]) -> Result<(), GpuError>;
 
-    /// Encodes the run's lists, and keeps its new terms. Fails like [`prepare`](Self::prepare); `sections` are unusable
-    /// then.
+    /// Encodes the run's lists, and keeps its new terms.
     fn collect(&mut self, sections: &mut Sections) -> Result<(), GpuError>;
-
-    /// Returns the dictionary of the last collected run without using a GPU.
-    fn salvage(&mut self) -> Dictionary;
 
     fn finish(&mut self) -> Result<Dictionary, GpuError>;
 }

@@ -23,7 +23,6 @@
 //! - The tokenizer removes stop words before stemming.
 //! - A string may be longer than 255 bytes (`stream`), and a run's location table is as long as the run has lists
 //!   (`run_file`).
-//! - A CPU replaces a lost GPU (`indexer`).
 
 pub(crate) mod buffer;
 mod combine;

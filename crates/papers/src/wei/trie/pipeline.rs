@@ -140,7 +140,7 @@ impl Indexer for TrieIndexer {
         report.sampling_s = began.elapsed().as_secs_f64();
 
         let mut workers = self.workers(&owners);
-        let (mut paths, mut first_docs, mut next_doc) = (Vec::new(), Vec::new(), 0_u32);
+        let (mut runs, mut first_docs, mut next_doc) = (Vec::new(), Vec::new(), 0_u32);
         let mut summary = BuildSummary::default();
         let began = Instant::now();
         let mut waited_from = Instant::now();
@@ -148,12 +148,11 @@ impl Indexer for TrieIndexer {
             let path = journal.next_path().map_err(|e| BuildError::of(dir, "cannot make a folder", &e))?;
             let mut run = run_report(&parsed);
             run.waiting_s = waited_from.elapsed().as_secs_f64();
-            index_run(&mut workers, &parsed.buffer, next_doc, &path, &mut run, &mut report.lost)?;
+            runs.push(index_run(&mut workers, &parsed.buffer, next_doc, &path, &mut run)?);
             summary.bytes += parsed.buffer.text_bytes;
             summary.skipped += parsed.buffer.skipped;
             first_docs.push(next_doc);
             next_doc = next_doc.saturating_add(parsed.buffer.num_docs);
-            paths.push(path);
             report.parsers_s = began.elapsed().as_secs_f64() - run.preparing_s - run.indexing_s - run.collecting_s;
             report.runs.push(run);
             waited_from = Instant::now();
@@ -161,20 +160,21 @@ impl Indexer for TrieIndexer {
         })?;
         report.indexers_s = began.elapsed().as_secs_f64();
         report.reading_s = grants.reading_s();
-        summary.runs_on_disk = paths.len();
+        summary.runs_on_disk = runs.len();
 
         let began = Instant::now();
-        let parts = workers.iter_mut().map(|worker| finish(worker, &mut report.lost)).collect();
+        let finish = |worker: &mut Worker| worker.indexer.finish();
+        let parts = workers.iter_mut().map(finish).collect::<Result<_, _>>();
+        let parts = parts.map_err(|e: GpuError| BuildError::Run { path: dir.to_owned(), message: e.to_string() })?;
         let dictionary = Combined::new(parts, owners);
         report.combining_s = began.elapsed().as_secs_f64();
         let began = Instant::now();
-        if let Some(run) = paths.first() {
-            write_dictionary(&dictionary, &run.with_file_name("dictionary"))?;
+        if let Some(run) = runs.first() {
+            write_dictionary(&dictionary, &run.path.with_file_name("dictionary"))?;
         }
         report.writing_s = began.elapsed().as_secs_f64();
         report.parts = part_reports(&workers, &dictionary, &report.runs);
         self.report = report;
-        let runs = paths.iter().map(|path| RunFile::open(path)).collect::<Result<_, _>>()?;
         Ok(Arc::new(PartialLists { dictionary, runs, first_docs, num_docs: u64::from(next_doc), summary }))
     }
 }
@@ -231,78 +231,47 @@ fn part_reports(workers: &[Worker], dictionary: &Combined, runs: &[RunReport]) -
     parts.map(report).collect()
 }
 
+/// Indexes one run into its file.
 fn index_run(
     workers: &mut [Worker],
     buffer: &Buffer,
     first_doc: u32,
     path: &Path,
     report: &mut RunReport,
-    lost: &mut Vec<String>,
-) -> Result<(), BuildError> {
+) -> Result<RunFile, BuildError> {
+    let failed = |e: GpuError| BuildError::Run { path: path.to_owned(), message: e.to_string() };
     let tokens = |slots: &[u16]| slots.iter().map(|&slot| u64::from(buffer.stream(slot).tokens())).sum();
     report.part_tokens = workers.iter().map(|worker| tokens(&worker.slots)).collect();
 
     let began = Instant::now();
-    let mut failed: Vec<Option<GpuError>> = Vec::new();
     for worker in &mut *workers {
-        failed.push(worker.indexer.prepare(buffer, &worker.slots, first_doc).err());
+        worker.indexer.prepare(buffer, &worker.slots, first_doc).map_err(failed)?;
     }
     report.preparing_s = began.elapsed().as_secs_f64();
 
     let began = Instant::now();
-    report.part_s = vec![0.0; workers.len()];
     std::thread::scope(|scope| -> Result<(), BuildError> {
-        for (number, ((worker, failed), seconds)) in
-            workers.iter_mut().zip(&mut failed).zip(&mut report.part_s).enumerate()
-        {
-            let work = move || {
-                let began = Instant::now();
-                if failed.is_none() {
-                    *failed = worker.indexer.index(buffer, &worker.slots).err();
-                }
-                *seconds = began.elapsed().as_secs_f64();
-            };
-            std::thread::Builder::new()
-                .name(format!("index-{number}"))
-                .spawn_scoped(scope, work)
-                .map_err(|e| BuildError::Threads(e.to_string()))?;
+        let mut threads = Vec::new();
+        for (number, worker) in workers.iter_mut().enumerate() {
+            let thread = std::thread::Builder::new().name(format!("index-{number}"));
+            let work = move || worker.indexer.index(buffer, &worker.slots);
+            threads.push(thread.spawn_scoped(scope, work).map_err(|e| BuildError::Threads(e.to_string()))?);
         }
-        Ok(())
+        threads.into_iter().try_for_each(|thread| match thread.join() {
+            Ok(indexed) => indexed.map_err(failed),
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
     })?;
     report.indexing_s = began.elapsed().as_secs_f64();
 
     let began = Instant::now();
-    for (worker, failed) in workers.iter_mut().zip(failed) {
+    for worker in &mut *workers {
         worker.sections.clear();
-        let failed = failed.or_else(|| worker.indexer.collect(&mut worker.sections).err());
-        if let Some(error) = failed {
-            replace(worker, buffer, &error, lost);
-        }
+        worker.indexer.collect(&mut worker.sections).map_err(failed)?;
     }
-    let sections: Vec<Sections> = workers.iter_mut().map(|worker| std::mem::take(&mut worker.sections)).collect();
-    RunFile::write(path, &sections, &buffer.segments).map_err(|e| BuildError::of(path, "cannot write", &e))?;
-    for (worker, sections) in workers.iter_mut().zip(sections) {
-        worker.sections = sections;
-    }
+    let sections: Vec<&Sections> = workers.iter().map(|worker| &worker.sections).collect();
+    let run = RunFile::write(path, &sections, &buffer.segments);
+    let run = run.map_err(|e| BuildError::of(path, "cannot write", &e))?;
     report.collecting_s = began.elapsed().as_secs_f64();
-    Ok(())
-}
-
-/// Replaces a lost indexer by a CPU, which starts from the terms before this run and indexes the run again. Terms keep
-/// their numbers, so that runs on disk remain valid.
-fn replace(worker: &mut Worker, buffer: &Buffer, error: &GpuError, lost: &mut Vec<String>) {
-    lost.push(error.to_string());
-    worker.sections.clear();
-    let mut indexer = CpuIndexer::of(worker.indexer.salvage());
-    let indexed = indexer.index(buffer, &worker.slots).and_then(|()| indexer.collect(&mut worker.sections));
-    debug_assert!(indexed.is_ok(), "a CPU does not fail");
-    worker.indexer = Box::new(indexer);
-}
-
-/// Returns the dictionary of an indexer at the end.
-fn finish(worker: &mut Worker, lost: &mut Vec<String>) -> Dictionary {
-    worker.indexer.finish().unwrap_or_else(|error| {
-        lost.push(error.to_string());
-        worker.indexer.salvage()
-    })
+    Ok(run)
 }

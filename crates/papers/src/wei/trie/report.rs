@@ -19,8 +19,6 @@ pub struct TrieReport {
     pub runs: Vec<RunReport>,
     /// Indexers: CPUs, then GPUs.
     pub parts: Vec<PartReport>,
-    /// Errors of failed GPUs, which CPUs replaced.
-    pub lost: Vec<String>,
 }
 
 /// Report of one run.
@@ -42,8 +40,6 @@ pub struct RunReport {
     pub indexing_s: f64,
     /// Time of encoding and writing lists.
     pub collecting_s: f64,
-    /// Indexing time of each indexer.
-    pub part_s: Vec<f64>,
     /// Tokens of each indexer.
     pub part_tokens: Vec<u64>,
 }

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn popular_slots_go_to_cpus_in_equal_shares_and_others_to_gpus_by_number() {
+    fn cpus_share_the_popular_slots_and_gpus_the_others() {
         let tokens = tokens();
         let owners = split(&tokens, 2, 2);
         let popular: Vec<usize> = (0..NUM_SLOTS).filter(|&slot| owners[slot] < 2).collect();

@@ -19,9 +19,9 @@ const POLL: Duration = Duration::from_millis(2);
 
 /// The caller as a worker, and helpers on their own threads. Dropping it ends the threads after their current tasks.
 #[derive(Debug)]
-pub struct Team {
+pub(crate) struct Team {
     /// The caller's own worker.
-    pub worker: Worker,
+    pub(crate) worker: Worker,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -41,7 +41,7 @@ impl Team {
     ///
     /// # Errors
     /// If the system refuses a thread.
-    pub fn spawn(
+    pub(crate) fn spawn(
         pool: TaskPool,
         worker: Worker,
         others: Vec<Worker>,
@@ -74,12 +74,12 @@ impl Team {
     }
 
     /// The number of cores: the caller's and the helpers'.
-    pub fn num_cores(&self) -> usize {
+    pub(crate) fn num_cores(&self) -> usize {
         self.threads.len() + 1
     }
 
     /// Answers one query with all cores.
-    pub fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<(), ExecError> {
+    pub(crate) fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<(), ExecError> {
         if self.is_one_task(query, mode) {
             return self.worker.answer(query, mode, k, hits);
         }

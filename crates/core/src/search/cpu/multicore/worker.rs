@@ -15,10 +15,10 @@ pub(super) const LONG_TASKS: u32 = 5;
 
 /// The state of one thread: an executor, and room for a query and its results.
 #[derive(Debug)]
-pub struct Worker {
+pub(crate) struct Worker {
     number: usize,
     /// The sequential executor that searches each task.
-    pub executor: CpuExecutor,
+    pub(crate) executor: CpuExecutor,
     terms: Vec<QueryTerm>,
     hits: Vec<Hit>,
     /// By slot: the last epoch in which the worker began to help.
@@ -29,7 +29,7 @@ pub struct Worker {
 
 impl Worker {
     /// Worker `number`, for pools of `slots` slots.
-    pub fn new(number: usize, slots: usize, executor: CpuExecutor) -> Self {
+    pub(crate) fn new(number: usize, slots: usize, executor: CpuExecutor) -> Self {
         Self {
             number,
             executor,

@@ -83,13 +83,8 @@ impl SlotIndexer for GpuIndexer {
         Ok(())
     }
 
-    fn salvage(&mut self) -> Dictionary {
-        Dictionary::of_terms(&self.terms, &self.strings)
-    }
-
     fn finish(&mut self) -> Result<Dictionary, GpuError> {
-        // The originals are needed if this fails.
-        self.backend.dictionary(self.terms.clone(), self.strings.clone())
+        self.backend.dictionary(std::mem::take(&mut self.terms), std::mem::take(&mut self.strings))
     }
 }
 

@@ -6,8 +6,7 @@
 //! collect   postings and new terms back; a slot's postings by term, encoded
 //! ```
 //!
-//! The trees stay on the device. Terms and their strings are copied back with every run, so that a CPU can continue if
-//! the device fails ([`indexer`](super::indexer)).
+//! The trees stay on the device. Terms and their strings are copied back with every run.
 //!
 //! A [`Backend`](backend::Backend) is the device, or its twin on the host, which does the same steps for tests without
 //! a GPU.

@@ -5,15 +5,6 @@ use crate::wei::trie::dictionary::{Dictionary, Term};
 use crate::wei::trie::stream::{DOCUMENT, LONG};
 use tandem_core::search::device::GpuError;
 
-/// A single failure at a numbered run, or at the end.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Fault {
-    Preparing(usize),
-    Indexing(usize),
-    Collecting(usize),
-    Finishing,
-}
-
 /// A simulated device.
 #[derive(Debug, Default)]
 pub(crate) struct Twin {
@@ -24,15 +15,9 @@ pub(crate) struct Twin {
     task_postings: Vec<u32>,
     input: Input,
     before: Counters,
-    fault: Option<Fault>,
-    calls: usize,
 }
 
 impl Twin {
-    pub(crate) fn failing(fault: Option<Fault>) -> Self {
-        Self { fault, ..Self::default() }
-    }
-
     fn counters(&self) -> Counters {
         let Dictionary { nodes, strings, terms, .. } = &self.dictionary;
         let (nodes, strings, terms) = (nodes.len() as u32, strings.len() as u32, terms.len() as u32);
@@ -70,18 +55,10 @@ impl Twin {
         }
         self.task_postings[number] = num_postings;
     }
-
-    fn failed(doing: &str) -> Result<(), GpuError> {
-        Err(GpuError::Failed { doing: doing.to_owned(), message: "fell off the bus".to_owned() })
-    }
 }
 
 impl Backend for Twin {
     fn prepare(&mut self, input: &Input) -> Result<(), GpuError> {
-        self.calls += 1;
-        if matches!(self.fault, Some(Fault::Preparing(run)) if run == self.calls) {
-            return Self::failed("copying to the device");
-        }
         assert!(input.bytes.len() >= WINDOW_BYTES);
         let Input { bytes, tasks, num_tokens, first_doc } = input;
         let (bytes, tasks) = (bytes.clone(), tasks.clone());
@@ -92,9 +69,6 @@ impl Backend for Twin {
     }
 
     fn index(&mut self) -> Result<(), GpuError> {
-        if matches!(self.fault, Some(Fault::Indexing(run)) if run == self.calls) {
-            return Self::failed("kernel `index_slots`");
-        }
         self.before = self.counters();
         (0..self.input.tasks.len()).for_each(|number| self.index_task(number));
         let Counters { nodes, strings, terms, .. } = self.counters();
@@ -104,9 +78,6 @@ impl Backend for Twin {
     }
 
     fn collect(&mut self, output: &mut Output) -> Result<(), GpuError> {
-        if matches!(self.fault, Some(Fault::Collecting(run)) if run == self.calls) {
-            return Self::failed("copying to the host");
-        }
         output.postings = self.postings.clone();
         output.task_postings = self.task_postings.clone();
         output.terms = self.dictionary.terms[self.before.terms as usize..].to_vec();
@@ -115,9 +86,6 @@ impl Backend for Twin {
     }
 
     fn dictionary(&mut self, terms: Vec<Term>, strings: Vec<u8>) -> Result<Dictionary, GpuError> {
-        if matches!(self.fault, Some(Fault::Finishing)) {
-            Self::failed("copying to the host")?;
-        }
         // The host has kept all terms and strings.
         assert_eq!((&self.dictionary.terms, &self.dictionary.strings), (&terms, &strings));
         Ok(self.dictionary.clone())

@@ -18,7 +18,7 @@ use crate::search::{Hit, TopK};
 
 /// The assignment of tasks to cores, named like OpenMP's loop schedules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Schedule {
+pub(crate) enum Schedule {
     /// A free core takes the next task.
     Dynamic,
     /// A free core takes an even share of the unclaimed tasks, or half of one if idle cores may come, so that pieces shrink
@@ -28,7 +28,7 @@ pub enum Schedule {
 
 /// Slots for queries in flight, with their common settings.
 #[derive(Debug)]
-pub struct TaskPool {
+pub(crate) struct TaskPool {
     pub(crate) slots: Box<[Slot]>,
     pub(crate) partition: Partition,
     pub(crate) schedule: Schedule,
@@ -38,7 +38,7 @@ pub struct TaskPool {
 
 impl TaskPool {
     /// A pool of `slots` slots for `workers` cores.
-    pub fn new(slots: usize, workers: usize, partition: Partition, schedule: Schedule) -> Self {
+    pub(crate) fn new(slots: usize, workers: usize, partition: Partition, schedule: Schedule) -> Self {
         let slots = (0..slots).map(|_| Slot::new(workers)).collect();
         Self { slots, partition, schedule, idle: AtomicUsize::new(0) }
     }
