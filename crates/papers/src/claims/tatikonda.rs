@@ -19,7 +19,6 @@ const FIG4_ROWS: &[&str] = &[
     "?DOCP, {} ranges timed alone: what they can gain",
     "FGQP: tasks a query",
     "?{}, {} workers: latency that γ leaves",
-    "INTER, 1 worker, passing over blocks by their skips: latency",
     "?γ = {}, {} workers: throughput lost",
     "?γ = {}, {} workers: latency",
     "?few tasks a query: {}",

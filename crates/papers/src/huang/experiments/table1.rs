@@ -1,8 +1,7 @@
 //! Huang et al., table 1: time per query of each strategy, by threads per query and by k, on the GPU and on one CPU thread.
 
 use super::bench::{Bench, PAPERS_P};
-use crate::huang::ranges::batch::Limits;
-use crate::huang::ranges::gpu::executor::{RangesGpu, Settings};
+use crate::huang::ranges::gpu::executor::Settings;
 use crate::huang::ranges::range::Ranges;
 use crate::huang::ranges::strategy::Strategy;
 use crate::{Context, Findings, Result};
@@ -70,44 +69,11 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
             findings.add(name, "ms", ms);
         }
     }
-    if let Some(gpu) = &mut gpu {
-        for ranges in [Ranges::AsPublished, Ranges::EqualWork] {
-            add_work(&bench, gpu, ranges, context.k, findings)?;
-        }
-    }
     findings.note(format!(
         "{} queries, of which the CPU answered at least the first {fewest}; the GPU's means are of the same queries, repeated up to a \
          batch. The paper's top 10 and top 20 of BMW are equal at P 64 and P 128 to the last digit, although its top 1 \
          differ: one of the two columns may be an error.",
         bench.queries.len()
     ));
-    Ok(())
-}
-
-/// Adds the device time, the bytes copied, and the share of postings that are scored.
-fn add_work(bench: &Bench, gpu: &mut RangesGpu, ranges: Ranges, k: usize, findings: &mut Findings) -> Result<()> {
-    let how = match ranges {
-        Ranges::AsPublished => "as published",
-        Ranges::EqualWork => "ranges of equal work",
-    };
-    let named: u64 = bench.queries.iter().flat_map(|query| &query.terms).map(|term| u64::from(term.doc_freq)).sum();
-    for strategy in Strategy::ALL {
-        let settings = Settings { strategy, threads: PAPERS_P, ranges, k };
-        let (mut scored, mut device_ms, mut copied_bytes) = (0, 0.0, 0);
-        for batch in gpu.cut(&bench.queries, Limits::default()) {
-            let outcome = gpu.run(&bench.queries[batch], settings)?;
-            scored += outcome.reports.iter().map(|report| report.postings_scored).sum::<u64>();
-            device_ms += outcome.device_us / 1e3;
-            copied_bytes += outcome.copied_bytes;
-        }
-        let queries = bench.queries.len() as f64;
-        let name = format!("{}, top {k}: GPU, P {PAPERS_P}, {how}: from the first copy to the last", strategy.name());
-        findings.add(name, "ms", device_ms / queries);
-        if strategy == Strategy::ALL[0] && ranges == Ranges::AsPublished {
-            findings.add("what travels to the GPU with a query", "kB", copied_bytes as f64 / 1e3 / queries);
-        }
-        let name = format!("{}, top {k}: postings scored of those in the lists, P {PAPERS_P}, {how}", strategy.name());
-        findings.add(name, "%", 100.0 * scored as f64 / named as f64);
-    }
     Ok(())
 }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use crate::codec::Pfor;
 use crate::context::terms_of;
-use crate::ding::daat::cursor::Advance;
 use crate::ding::daat::lists::CodedLists;
 use crate::tatikonda::published::core::Core;
 use crate::tatikonda::published::gang::Gang;
@@ -259,15 +258,6 @@ impl Bench {
         self.lists.cursor(query.terms[0].term).num_blocks()
     }
 
-    /// Returns microseconds of some queries on one core that skips blocks, and on one that decodes all blocks.
-    pub(crate) fn skipping(&self, load: &Load) -> (f64, f64) {
-        let time_us = |advance| {
-            let mut core = Core::new(Arc::clone(&self.lists), 0..self.lists.num_docs(), advance);
-            load.some_queries().map(|query| core.time_us(&query.terms, self.k)).sum::<f64>()
-        };
-        (time_us(Advance::BySkips), time_us(Advance::BlockByBlock))
-    }
-
     /// Measures delay with Poisson arrivals.
     pub(crate) fn at_rate(&self, method: Method, workers: usize, load: &Load, rate_qps: f64) -> Result<Measured> {
         let n = ((self.seconds * rate_qps) as usize).max(200);
@@ -332,7 +322,7 @@ impl Bench {
 
     /// Returns a core for one of `parts` equal ranges of the documents.
     fn core(&self, lists: &Arc<CodedLists>, part: usize, parts: usize) -> Core {
-        Core::new(Arc::clone(lists), self.docs_of_part(part, parts), Advance::BlockByBlock)
+        Core::new(Arc::clone(lists), self.docs_of_part(part, parts))
     }
 
     fn docs_of_part(&self, part: usize, parts: usize) -> Range<u32> {

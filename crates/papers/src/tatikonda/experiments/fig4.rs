@@ -169,9 +169,6 @@ fn explain(bench: &Bench, load: &Load, findings: &mut Findings) {
         let most = workers as f64 / (1.0 + threshold as f64 / tasks);
         findings.add(format!("FGQP(γ={threshold}), {workers} workers: latency that γ leaves"), "x less", most);
     }
-    let (by_skips, block_by_block) = bench.skipping(load);
-    let name = "INTER, 1 worker, passing over blocks by their skips: latency";
-    findings.add(name, "x less", block_by_block / by_skips);
 }
 
 /// Adds the throughput that FGQP loses on one worker, where nothing is parallel: the overhead of tasks and pools.

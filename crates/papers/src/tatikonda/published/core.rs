@@ -17,20 +17,18 @@ use tandem_core::search::{ExecError, Execution, Executor, Hit, TopK, check};
 pub(crate) struct Core {
     lists: Arc<CodedLists>,
     docs: Range<u32>,
-    advance: Advance,
     best: TopK,
 }
 
 impl Core {
-    /// Makes a core for `docs`. The paper's "the next skip block is decompressed" (section 3.2.4) is
-    /// [`Advance::BlockByBlock`].
-    pub(crate) fn new(lists: Arc<CodedLists>, docs: Range<u32>, advance: Advance) -> Self {
-        Self { lists, docs, advance, best: TopK::default() }
+    /// Makes a core for `docs`, which decodes block after block: "the next skip block is decompressed" (section 3.2.4).
+    pub(crate) fn new(lists: Arc<CodedLists>, docs: Range<u32>) -> Self {
+        Self { lists, docs, best: TopK::default() }
     }
 
-    /// Makes a core for all documents that decodes all blocks on its way.
+    /// Makes a core for all documents.
     pub(crate) fn whole(lists: &Arc<CodedLists>) -> Self {
-        Self::new(Arc::clone(lists), 0..lists.num_docs(), Advance::BlockByBlock)
+        Self::new(Arc::clone(lists), 0..lists.num_docs())
     }
 
     pub(crate) fn time_us(&mut self, terms: &[QueryTerm], k: usize) -> f64 {
@@ -53,7 +51,7 @@ impl Core {
         }
         let best = &mut self.best;
         best.reset(k);
-        intersect(&mut cursors, self.docs.start, self.docs.end, self.advance, |doc, cursors| {
+        intersect(&mut cursors, self.docs.start, self.docs.end, Advance::BlockByBlock, |doc, cursors| {
             let norm = lists.norm(doc);
             let shares = cursors.iter_mut().zip(&weights).map(|(cursor, &weight)| {
                 let place = cursor.place();

@@ -8,7 +8,6 @@ use super::core::Core;
 use super::gang::Gang;
 use super::pools::serve_by_tasks;
 use crate::codec::Pfor;
-use crate::ding::daat::cursor::Advance;
 use crate::test_support::{coded, query_of, random_index};
 use tandem_core::base::time::Nanos;
 use tandem_core::query::{Mode, Query};
@@ -46,11 +45,10 @@ proptest! {
         let arrivals = (0..60).map(|i| Nanos(i * gap_us * 1000)).collect();
         let stream = Stream { queries: &queries, order, arrivals, most_at_once, mode: Mode::And, k: 10 };
         let cores = Cores::default();
-        let unified = (0..workers).map(|part| Core::new(Arc::clone(&lists), range(part), Advance::BlockByBlock));
-        let skipping = (0..workers).map(|part| Core::new(Arc::clone(&lists), range(part), Advance::BySkips));
-        let physical = (0..workers).map(|part| Core::new(coded(&index, Box::new(Pfor::<512>), range(part)), range(part), Advance::BlockByBlock));
+        let unified = (0..workers).map(|part| Core::new(Arc::clone(&lists), range(part)));
+        let physical = (0..workers).map(|part| Core::new(coded(&index, Box::new(Pfor::<512>), range(part)), range(part)));
         let mut outcomes = vec![serve_by_tasks(&lists, workers as usize, threshold, &stream, &cores).unwrap()];
-        for gang in [unified.collect(), skipping.collect(), physical.collect()] {
+        for gang in [unified.collect(), physical.collect()] {
             outcomes.push(serve(&mut [Box::new(Gang::spawn(gang, &cores).unwrap())], &stream, &cores).unwrap());
         }
         let mut lanes: Vec<Box<dyn Executor>> = (0..workers).map(|_| Box::new(Core::whole(&lists)) as _).collect();

@@ -48,9 +48,6 @@ impl Settings {
 pub(crate) struct Outcome {
     pub(crate) answers: Answers,
     pub(crate) reports: Vec<Report>,
-    pub(crate) copied_bytes: u64,
-    /// Device microseconds from the first copy to the last.
-    pub(crate) device_us: f64,
 }
 
 /// A GPU with the lists that stay there.
@@ -131,11 +128,9 @@ impl RangesGpu {
         #[cfg(debug_assertions)]
         self.poison()?;
 
-        let (device, stream) = (&self.device.clone(), &Arc::clone(&self.stream));
-        let events = [device.new_event().map_err(copying)?, device.new_event().map_err(copying)?];
+        let stream = &Arc::clone(&self.stream);
         // A copy from pageable memory would wait for earlier work without a limit.
         wait(stream).map_err(copying)?;
-        events[0].record(stream).map_err(copying)?;
         stream.memcpy_htod(&batch.bytes, &mut self.d_batch.slice_mut(..batch.bytes.len())).map_err(copying)?;
         let running = |e| GpuError::of(format!("kernel `{}`, {} queries", Kernels::name(strategy), queries.len()), &e);
         let spread_threads = match strategy {
@@ -159,9 +154,7 @@ impl RangesGpu {
         wait(stream).map_err(running)?;
         let keys = stream.clone_dtoh(&self.d_results.slice(..queries.len() * k)).map_err(copying)?;
         let reports = stream.clone_dtoh(&self.d_reports.slice(..queries.len())).map_err(copying)?;
-        events[1].record(stream).map_err(copying)?;
         wait(stream).map_err(running)?;
-        let device_us = f64::from(events[0].elapsed_ms(&events[1]).map_err(copying)?) * 1e3;
 
         let mut places = vec![0; order.len()];
         order.iter().enumerate().for_each(|(place, &number)| places[number] = place);
@@ -173,7 +166,7 @@ impl RangesGpu {
             hits.extend(keys[place * k..][..k.min(report.found as usize)].iter().map(|&key| TopK::hit(key)));
             answers.push(&hits);
         }
-        Ok(Outcome { answers, reports, copied_bytes: batch.bytes.len() as u64, device_us })
+        Ok(Outcome { answers, reports })
     }
 
     /// Packs a batch for its place in device memory, which must have room for it.
