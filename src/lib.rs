@@ -12,6 +12,7 @@
 //! | [`query`] | queries, logs, features, arrivals |
 //! | [`search`] | devices, and the executors on CPU and GPU |
 //! | [`cost`] | measured workloads, cost models |
+//! | [`profile`] | measurement of every query on each class of processor |
 //! | [`sched`] | policies, the dispatcher, the run log |
 //! | [`sim`], [`live`] | two loops around the dispatcher: simulated time, real time |
 //! | [`lab`] | the parts that commands share: processors, workloads, calibration, capacity, validation |
@@ -23,7 +24,7 @@
 #[cfg(feature = "cli")]
 pub use tandem_cli as cli;
 #[doc(inline)]
-pub use tandem_core::{base, corpus, cost, files, index, indexing, lab, live, query, sched, search, sim};
+pub use tandem_core::{base, corpus, cost, files, index, indexing, lab, live, profile, query, sched, search, sim};
 #[cfg(feature = "http")]
 pub use tandem_http as http;
 #[cfg(feature = "papers")]

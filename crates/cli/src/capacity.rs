@@ -7,7 +7,7 @@ use super::driven::{DrivenArguments, files, record, words};
 use super::{Failure, interrupts, output};
 use crate::defaults::Bars;
 use crate::options::input::IndexAndLog;
-use tandem_core::lab::{Answer, Effort, GpuChoice, LabError, Scope, find_answer};
+use tandem_core::lab::{Answer, Effort, GpuChoice, LabError, Scope, StudyError, find_answer};
 use tandem_core::live;
 use tandem_core::sched::PolicyFactory;
 
@@ -73,7 +73,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     errln!("{}; took {:.0} s", kept.in_words(), started.elapsed().as_secs_f64());
     kept.finish()?;
     match done {
-        Err(LabError::Interrupted) => {}
+        Err(LabError::Study(StudyError::Interrupted)) => {}
         done => done?,
     }
     match found.best() {

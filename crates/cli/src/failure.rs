@@ -7,12 +7,13 @@ use std::process::ExitCode;
 use super::inputs::has_option;
 use super::interrupts;
 use super::settings::bad_setting;
-use tandem_core::cost::{ProfileError, TrainError};
+use tandem_core::cost::TrainError;
 use tandem_core::files::InputError;
 use tandem_core::index::IndexError;
 use tandem_core::indexing::BuildError;
-use tandem_core::lab::LabError;
+use tandem_core::lab::{LabError, StudyError};
 use tandem_core::live::LiveError;
+use tandem_core::profile::ProfileError;
 use tandem_core::sched::{LawBroken, PolicyError};
 use tandem_core::search::ExecError;
 use tandem_core::search::device::GpuError;
@@ -194,19 +195,34 @@ impl From<SimError> for Failure {
     }
 }
 
+/// Adds the options that avoid an error of a study.
+impl From<StudyError> for Failure {
+    fn from(e: StudyError) -> Self {
+        let way_out = match &e {
+            StudyError::NoModel(e) if has_option("estimates") => {
+                return Self::input(format!("--estimates model: {e} (or take --estimates oracle)"));
+            }
+            StudyError::NoModel(_) => " (give a log of more different queries)".to_owned(),
+            StudyError::NoEstimate { .. } => return Self::input(format!("--estimates {e}")),
+            StudyError::NotMeasured { class, .. } if has_option(&format!("{class}s")) => {
+                format!(" (profile it there, or leave the kind out with --{class}s 0)")
+            }
+            StudyError::NotMeasured { .. } => " (profile it there)".to_owned(),
+            StudyError::TooFewArrivals { .. } => " (give a longer trace)".to_owned(),
+            StudyError::Input(_)
+            | StudyError::Priorities { .. }
+            | StudyError::NoQueries { .. }
+            | StudyError::NoRate { .. } => String::new(),
+            _ => return Self::of_study(e),
+        };
+        Self::input(format!("{e}{way_out}"))
+    }
+}
+
 /// Adds the options that avoid an error of the lab.
 impl From<LabError> for Failure {
     fn from(e: LabError) -> Self {
         let way_out = match &e {
-            LabError::NoModel(e) if has_option("estimates") => {
-                return Self::input(format!("--estimates model: {e} (or take --estimates oracle)"));
-            }
-            LabError::NoModel(_) => " (give a log of more different queries)".to_owned(),
-            LabError::NoEstimate { .. } => return Self::input(format!("--estimates {e}")),
-            LabError::NotMeasured { class, .. } if has_option(&format!("{class}s")) => {
-                format!(" (profile it there, or leave the kind out with --{class}s 0)")
-            }
-            LabError::NotMeasured { .. } => " (profile it there)".to_owned(),
             LabError::OtherIndex { .. } => " (profile it: `tandem profile`)".to_owned(),
             LabError::NotInLog { .. } if has_option("queries") => {
                 "; name the log that was profiled: --queries".to_owned()
@@ -218,12 +234,7 @@ impl From<LabError> for Failure {
             }
             LabError::NothingReal => " (--cpus is 0)".to_owned(),
             LabError::TooManyQueries { .. } => " (shorten it: --live-seconds)".to_owned(),
-            LabError::TooFewArrivals { .. } => " (give a longer trace)".to_owned(),
-            LabError::Input(_)
-            | LabError::Priorities { .. }
-            | LabError::NotInLog { .. }
-            | LabError::NoQueries { .. }
-            | LabError::NoRate { .. } => String::new(),
+            LabError::NotInLog { .. } => String::new(),
             _ => return Self::of_work(e),
         };
         Self::input(format!("{e}{way_out}"))
@@ -231,17 +242,25 @@ impl From<LabError> for Failure {
 }
 
 impl Failure {
+    /// The failure behind an error of the layers below a study.
+    fn of_study(e: StudyError) -> Self {
+        match e {
+            StudyError::Sim(e) => e.into(),
+            StudyError::Policy(e) => e.into(),
+            StudyError::Io(e) => e.into(),
+            StudyError::Interrupted => Self::interrupted(e.to_string()),
+            e => Self::failed(e.to_string()),
+        }
+    }
+
     /// The failure behind an error of the work, or of the layers below the lab.
     fn of_work(e: LabError) -> Self {
         match e {
+            LabError::Study(e) => e.into(),
             LabError::Exec(e) => e.into(),
             LabError::Profile(e) => e.into(),
             LabError::Live(e) => e.into(),
-            LabError::Sim(e) => e.into(),
-            LabError::Policy(e) => e.into(),
             LabError::Index(e) => e.into(),
-            LabError::Io(e) => e.into(),
-            LabError::Interrupted => Self::interrupted(e.to_string()),
             e => Self::failed(e.to_string()),
         }
     }

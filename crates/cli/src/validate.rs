@@ -12,7 +12,7 @@ use crate::options::input::LogForm;
 use tandem_core::base::machine::Class;
 use tandem_core::cost::MachineModel;
 use tandem_core::index::Index;
-use tandem_core::lab::{Answer, Effort, LabError, Scope, find_answer};
+use tandem_core::lab::{Answer, Effort, LabError, Scope, StudyError, find_answer};
 use tandem_core::live;
 use tandem_core::sched::{PolicyFactory, PolicyKind};
 use tandem_report::validation::delay_chart;
@@ -90,7 +90,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     errln!("{}; took {:.0} s", kept.in_words(), started.elapsed().as_secs_f64());
     kept.finish()?;
     match done {
-        Err(LabError::Interrupted) => {
+        Err(LabError::Study(StudyError::Interrupted)) => {
             errln!("interrupted: the files have the results so far");
             Ok(())
         }

@@ -10,6 +10,7 @@ pub mod index;
 pub mod indexing;
 pub mod lab;
 pub mod live;
+pub mod profile;
 pub mod query;
 pub mod sched;
 pub mod search;

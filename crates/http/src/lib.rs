@@ -60,7 +60,7 @@ pub enum HttpError {
     Io(#[from] std::io::Error),
     /// The simulation failed.
     #[error(transparent)]
-    Lab(#[from] tandem_core::lab::LabError),
+    Study(#[from] tandem_core::lab::StudyError),
     /// Interrupted by a signal.
     #[error("interrupted")]
     Interrupted,

@@ -117,7 +117,7 @@ impl Simulated {
     pub fn capacity(&self, question: &Question) -> Result<Capacity, HttpError> {
         let experiment = self.experiment(question, &question.seeds, 0);
         let search = CapacitySearch::new(&experiment, question.objective, RunLength::default())?.of_sampled_queries();
-        Ok(search.of(&self.policy).map_err(tandem_core::lab::LabError::from)?)
+        Ok(search.of(&self.policy).map_err(tandem_core::lab::StudyError::from)?)
     }
 
     /// The forecast of an open-loop run of a number of queries at a rate; `None` without queries. The live run has another seed,
@@ -133,7 +133,7 @@ impl Simulated {
     ) -> Result<Option<Forecast>, HttpError> {
         let experiment = self.experiment(question, &[], 0);
         let found = Forecast::of(&experiment, &self.policy, &question.process, run, varied);
-        Ok(found.map_err(tandem_core::lab::LabError::from)?)
+        Ok(found.map_err(tandem_core::lab::StudyError::from)?)
     }
 }
 

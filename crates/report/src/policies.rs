@@ -21,7 +21,7 @@ use tandem_core::base::stats::Interval;
 use tandem_core::base::stats::mean_interval;
 use tandem_core::cost::BatchLoad;
 use tandem_core::files::{Digits, Provenance, Record, write_csv};
-use tandem_core::lab::{Capacity, Comparison, LabError, Played, PolicyForecast, PolicyResults, Progress};
+use tandem_core::lab::{Capacity, Comparison, Played, PolicyForecast, PolicyResults, Progress, StudyError};
 #[cfg(feature = "plots")]
 use tandem_core::sched::PolicyFactory;
 use tandem_core::sched::PolicyKind;
@@ -54,7 +54,7 @@ pub fn compare(
     subject: &str,
     folder: &Path,
     progress: &dyn Progress,
-) -> Result<String, LabError> {
+) -> Result<String, StudyError> {
     let mut results = PolicyResults::default();
     comparison.play(&mut results, progress)?;
     let provenance = Provenance::new().with_command_and_machine().with("subject", subject);

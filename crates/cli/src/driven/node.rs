@@ -8,12 +8,13 @@ use crate::Failure;
 use crate::defaults::{self, Bars, warn_of_few_cores};
 use crate::options::machine::{mismatches, workers_here};
 use tandem_core::base::machine::Idle;
-use tandem_core::cost::{ProfileOptions, Workload};
+use tandem_core::cost::Workload;
 use tandem_core::files::Provenance;
 use tandem_core::index::Index;
 use tandem_core::lab::{
     Estimates, GpuChoice, HostInfo, Multicore, Node, Processors, Wanted, asked, kept_workload, workload_of_index,
 };
+use tandem_core::profile::ProfileOptions;
 use tandem_core::query::{LogOptions, Query};
 
 /// Number of measured runs per query.

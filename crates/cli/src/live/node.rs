@@ -6,8 +6,8 @@ use crate::defaults::{self, Bars, warn_of_few_cores};
 use crate::output::say;
 use tandem_core::base::ids::QueryId;
 use tandem_core::base::machine::Idle;
-use tandem_core::cost::ProfileOptions;
 use tandem_core::lab::{Estimates, GpuSource, Node, Processors, Wanted, workload_of_index};
+use tandem_core::profile::ProfileOptions;
 use tandem_core::query::{Query, Trace};
 
 /// Number of queries that are measured without a workload: a few seconds of work.

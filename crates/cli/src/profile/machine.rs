@@ -10,14 +10,15 @@ use crate::defaults::Bars;
 use crate::options::machine::MACHINE_PROFILE;
 use crate::output::result;
 use tandem_core::base::machine::{Class, Idle};
+use tandem_core::cost::MachineProfile;
 use tandem_core::cost::machine_profile::{DispatcherProfile, LaneProfile, Observed, Pauses, Power, RoundCost};
-use tandem_core::cost::{MachineProfile, ProfileOptions};
 use tandem_core::files::{Provenance, this_machine};
 use tandem_core::index::Index;
 use tandem_core::lab::{
     Estimates, GpuChoice, HostInfo, Multicore, Node, Processors, Progress, Wanted, about_queries, measure_machine,
     observe_pauses,
 };
+use tandem_core::profile::ProfileOptions;
 use tandem_core::query::{Mode, Query};
 use tandem_core::search::cpu::Algorithm;
 use tandem_report::table::Table;

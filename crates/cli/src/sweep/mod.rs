@@ -25,7 +25,7 @@ use tandem_core::base::machine::Class;
 use tandem_core::files::{Provenance, check_writable};
 use tandem_core::lab::sweep::{Axes, Point, Sweep, SweepFolder, SweepOptions, SweepRow, SweepWorkload};
 use tandem_core::lab::{
-    Estimates, GPU_LANE_DEPTH, GpuChoice, LabError, named_workload, named_workload_in, settle_gpu_times, short_runs,
+    Estimates, GPU_LANE_DEPTH, GpuChoice, StudyError, named_workload, named_workload_in, settle_gpu_times, short_runs,
 };
 use tandem_core::live::interrupt_flag;
 use tandem_core::query::Mode;
@@ -330,17 +330,17 @@ fn play(
             let Some(&at) = missing.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
             let row = match sweep.play(&points[at]) {
                 // The point is incomplete and will be simulated again.
-                Err(LabError::Interrupted) => break,
+                Err(StudyError::Interrupted) => break,
                 row => row?,
             };
             folder.write(row.clone())?;
             progress.inc(1);
             done.push((at, row));
         }
-        Ok::<_, LabError>(done)
+        Ok::<_, StudyError>(done)
     };
     let threads = rayon::current_num_threads().max(1);
-    let done: Vec<Result<Vec<(usize, SweepRow)>, LabError>> = (0..threads).into_par_iter().map(worker).collect();
+    let done: Vec<Result<Vec<(usize, SweepRow)>, StudyError>> = (0..threads).into_par_iter().map(worker).collect();
     progress.finish_and_clear();
     let done = done.into_iter().collect::<Result<Vec<_>, _>>()?;
     Ok(done.into_iter().flatten().collect())

@@ -26,7 +26,7 @@ use tandem_core::cost::{Measured, Workload, WorkloadRow};
 use tandem_core::files::Provenance;
 use tandem_core::index::Index;
 use tandem_core::lab::{Answer, Effort, Question};
-use tandem_core::query::{Features, Mode, look_up};
+use tandem_core::query::{Mode, look_up};
 use tandem_core::sim::Arrivals;
 use tandem_http::{
     Ending, Front, HttpError, Naive, Outcome, PERCENTILES, Record, Run, RunReport, ServerAnswer, ServerProfile,
@@ -148,7 +148,7 @@ pub(super) fn expanded(mut arguments: Vec<OsString>) -> Vec<OsString> {
 impl From<HttpError> for Failure {
     fn from(e: HttpError) -> Self {
         match e {
-            HttpError::Lab(e) => e.into(),
+            HttpError::Study(e) => e.into(),
             HttpError::Input(_) | HttpError::Target(_) | HttpError::Limit(_) => Self::input(e.to_string()),
             HttpError::Interrupted => Self::interrupted(e.to_string()),
             HttpError::NoAnswer(_) | HttpError::Io(_) => Self::failed(e.to_string()),
@@ -316,7 +316,7 @@ fn workload(opened: &Opened, profile: &ServerProfile, index: &Index) -> Result<W
             query_id: QueryId(time.query),
             log_id: time.query,
             mode: Mode::Or,
-            features: Features::of(query, index),
+            features: query.features(index),
             index_features: None,
             predicted_us: None,
             measured: PerClass::from_fn(|class| (class == Class::CPU).then_some(measured)),

@@ -14,7 +14,7 @@ use tandem_core::base::machine::Class;
 use tandem_core::cost::{MachineProfile, Workload};
 use tandem_core::files::{Digits, Provenance, Record, write_csv};
 use tandem_core::lab::{
-    Estimates, GPU_LANE_DEPTH, LabError, NamedMachine, Regret, SimulatedMachine, in_pieces, regret, regret_pieces,
+    Estimates, GPU_LANE_DEPTH, NamedMachine, Regret, SimulatedMachine, StudyError, in_pieces, regret, regret_pieces,
 };
 use tandem_core::sched::{BuiltIn, PolicyFactory, PolicyKind, PolicyOptions};
 use tandem_report::table::Table;
@@ -101,7 +101,7 @@ pub(super) fn write(dir: &Path, names: &str, workload: &Workload, arguments: &Ar
 /// Simulates all machines by `play`, which reports each completed piece.
 fn simulate(
     machines: Vec<OnMachine<'_>>,
-    play: impl Fn(&OnMachine<'_>, &(dyn Fn() + Sync)) -> Result<Vec<Regret>, LabError>,
+    play: impl Fn(&OnMachine<'_>, &(dyn Fn() + Sync)) -> Result<Vec<Regret>, StudyError>,
 ) -> Result<Vec<Found>, Failure> {
     let pieces: usize = machines.iter().map(|on| regret_pieces(on.policies.len(), SEEDS.len())).sum();
     let step = "simulating the regret of policies, with exact costs and with estimates (minutes)";

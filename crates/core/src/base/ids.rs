@@ -5,6 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Postings in a full block of a list.
+pub const BLOCK_LEN: usize = 128;
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*

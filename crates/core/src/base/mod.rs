@@ -2,6 +2,7 @@
 
 pub mod histogram;
 pub mod ids;
+pub mod interrupt;
 pub mod machine;
 pub(crate) mod named;
 pub(crate) mod prefetch;

@@ -14,7 +14,6 @@ mod model_file;
 mod models;
 mod own_times;
 mod parallel;
-mod profile;
 mod recorded;
 mod service;
 pub mod shipped;
@@ -30,7 +29,6 @@ pub use model::CostModel;
 pub use model_file::{Model, ModelFile};
 pub use models::ModelKind;
 pub use parallel::{Parallelism, SizeClass, SpeedUp};
-pub use profile::{ProfileError, ProfileOptions, profile};
 pub use recorded::{RecordedGpu, replay_gpu_times};
 pub use service::{
     BatchCost, BatchLoad, BatchSizes, BatchTime, Cost, Decisions, Exposed, LeastUse, MachineModel, MeasuredTimes,

@@ -58,5 +58,4 @@ pub use probe::Probe;
 pub use sizes::{PartSize, index_sizes};
 pub use writer::{DocumentSource, IndexBuilder, IndexFolder, IndexWriter, VisitDocument};
 
-/// Postings in a full block.
-pub const BLOCK_LEN: usize = 128;
+pub use crate::base::ids::BLOCK_LEN;

@@ -4,11 +4,11 @@ use std::fmt;
 
 use super::answer::{Forecast, Planned, forecast};
 use super::capacity::{Capacity, CapacitySearch, Played, RunLength, play_all};
-use super::error::LabError;
 use super::objective::Objective;
 use super::progress::{Progress, in_pieces};
+use super::study_error::StudyError;
+use crate::base::interrupt::interrupted;
 use crate::base::stats::significant;
-use crate::live;
 use crate::query::TimeScale;
 use crate::sched::PolicyFactory;
 use crate::sim::{Arrivals, Experiment, SimError};
@@ -118,21 +118,21 @@ impl Comparison {
     /// # Errors
     /// If a policy does not fit the machine or breaks its contract, or all costs are 0 and a capacity or default rates
     /// are requested.
-    pub fn play(&self, results: &mut PolicyResults, progress: &dyn Progress) -> Result<(), LabError> {
+    pub fn play(&self, results: &mut PolicyResults, progress: &dyn Progress) -> Result<(), StudyError> {
         if self.has_capacities {
             self.search(results, progress)?;
         }
-        if self.has_delays && !live::interrupted() {
+        if self.has_delays && !interrupted() {
             self.play_delays(results, progress)?;
         }
         Ok(())
     }
 
-    fn search(&self, results: &mut PolicyResults, progress: &dyn Progress) -> Result<(), LabError> {
+    fn search(&self, results: &mut PolicyResults, progress: &dyn Progress) -> Result<(), StudyError> {
         let search = match CapacitySearch::new(&self.experiment, self.objective, self.length) {
             Ok(search) => search.of_sampled_queries(),
             // Delays do not need a capacity.
-            Err(e @ LabError::TooFewArrivals { .. }) if self.has_delays => {
+            Err(e @ StudyError::TooFewArrivals { .. }) if self.has_delays => {
                 results.notes.push(format!("no capacity: {e}"));
                 return Ok(());
             }
@@ -155,9 +155,9 @@ impl Comparison {
         Ok(())
     }
 
-    fn play_delays(&self, results: &mut PolicyResults, progress: &dyn Progress) -> Result<(), LabError> {
+    fn play_delays(&self, results: &mut PolicyResults, progress: &dyn Progress) -> Result<(), StudyError> {
         if self.rates_qps.is_none() && self.region_qps.is_infinite() {
-            return Err(LabError::NothingToSchedule);
+            return Err(StudyError::NothingToSchedule);
         }
         results.rates_qps = self.rates_qps.clone().unwrap_or_else(|| self.rates_around(&results.capacities));
         let is_hopeless = |policy: &str, rate_qps: f64| {
@@ -174,7 +174,7 @@ impl Comparison {
         let played = in_pieces(progress, "delays", runs, |done| {
             play_all(&self.experiment, &policies, rates, most, wanted, done)
         })?;
-        if live::interrupted() {
+        if interrupted() {
             results.notes.push(format!("interrupted: {} of {runs} runs are played", played.len()));
         }
         results.played = played;
@@ -190,7 +190,7 @@ impl Comparison {
     }
 
     /// Intervals of delays need other seeds, so that given arrivals have none, and runs that cover their arrivals.
-    fn forecasts(&self, results: &PolicyResults) -> Result<Vec<PolicyForecast>, LabError> {
+    fn forecasts(&self, results: &PolicyResults) -> Result<Vec<PolicyForecast>, StudyError> {
         let Some(process) = self.experiment.arrivals.first().and_then(Arrivals::process) else { return Ok(Vec::new()) };
         let mut forecasts = Vec::new();
         for policy in &self.policies {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::LabError;
+use super::StudyError;
 use crate::base::ids::QueryId;
 use crate::cost::Workload;
 use crate::query::{ArrivalProcess, Priorities, Trace};
@@ -29,26 +29,26 @@ pub fn traced(
     workload: &Workload,
     priorities: Option<Priorities>,
     unknown: impl Fn(QueryId) -> String,
-) -> Result<(Arrivals, f64), LabError> {
+) -> Result<(Arrivals, f64), StudyError> {
     let positions: HashMap<QueryId, u32> =
         (0..).zip(&workload.rows).map(|(position, row)| (row.query_id, position)).collect();
     let trace = Trace::read_checked(path, |query| (!positions.contains_key(&query)).then(|| unknown(query)))?;
     let queries = trace.rows.iter().map(|(_, query)| positions[query]).collect();
     let span_s = trace.rows.last().map_or(0.0, |(at, _)| at.as_secs());
     if span_s == 0.0 {
-        return Err(LabError::NoRate { trace: path.display().to_string() });
+        return Err(StudyError::NoRate { trace: path.display().to_string() });
     }
     let rate_qps = trace.rows.len() as f64 / span_s;
     let unit = trace.rows.iter().map(|(at, _)| at.as_secs() * rate_qps).collect();
     let seed = trace.provenance.get("seed").and_then(|seed| seed.parse().ok()).unwrap_or(0);
     let priorities = match (priorities, trace.priorities.is_empty()) {
         (Some(priorities), false) => {
-            let fault = |fault| LabError::Priorities { trace: path.display().to_string(), fault };
+            let fault = |fault| StudyError::Priorities { trace: path.display().to_string(), fault };
             Some(priorities.of_trace(&trace.priorities).map_err(fault)?)
         }
         (None, false) => {
             let fault = String::from("the trace names priorities, which need deadlines (--priority)");
-            return Err(LabError::Priorities { trace: path.display().to_string(), fault });
+            return Err(StudyError::Priorities { trace: path.display().to_string(), fault });
         }
         (priorities, true) => priorities,
     };

@@ -20,7 +20,7 @@
 //!    between a rate that holds and a higher rate that does not.
 //!
 //! The lab prints nothing and knows no command-line options. It reports progress to [`Progress`], and failures as
-//! [`LabError`].
+//! [`StudyError`] or [`LabError`].
 
 mod answer;
 mod calibration;
@@ -34,12 +34,14 @@ mod faults;
 mod gap;
 mod live_record;
 mod machine;
+mod named_workload;
 mod node;
 mod objective;
 pub mod plan;
 mod progress;
 pub mod record;
 mod simulated_node;
+mod study_error;
 mod summary;
 pub mod sweep;
 mod workload;
@@ -61,12 +63,14 @@ pub use faults::read_faults;
 pub use gap::{Gap, gaps};
 pub use machine::host_info::HostInfo;
 pub use machine::pauses::observe_pauses;
-pub use machine::processors::{GPU_LANE_DEPTH, GpuChoice, Multicore, Processors, Wanted, gpu_executor};
-pub use machine::simulated::{NamedMachine, SimulatedMachine, about_queries, extrapolated};
+pub use machine::processors::{GpuChoice, Multicore, Processors, Wanted, gpu_executor};
+pub use machine::simulated::{GPU_LANE_DEPTH, NamedMachine, SimulatedMachine, about_queries, extrapolated};
 pub use machine::system_load::SystemLoad;
 pub use machine::{POWER_BATCHES, gpu_watts, idle_watts, measure_machine};
+pub use named_workload::{named_workload, named_workload_in, rows_in};
 pub use node::{GpuSource, LiveReport, LiveRunSpec, Node};
 pub use objective::{Bound, Criterion, Objective, Unsteady, Verdict};
 pub use progress::{Progress, Silent, in_pieces};
+pub use study_error::StudyError;
 pub use summary::{PriorityTally, Summary, Tally};
-pub use workload::{asked, kept_workload, named_workload, named_workload_in, settle_gpu_times, workload_of_index};
+pub use workload::{asked, kept_workload, settle_gpu_times, workload_of_index};

@@ -10,16 +10,17 @@ use super::machine::simulated::profiled_machine;
 use super::machine::{SystemLoad, SystemLoadProbe};
 use super::simulated_node::SimulatedNode;
 use super::{
-    Bound, Calibration, Criterion, Estimates, GpuChoice, LabError, Objective, Processors, QueryLengths, Summary,
-    Verdict, sim_queries,
+    Bound, Calibration, Criterion, Estimates, GpuChoice, LabError, Objective, Processors, QueryLengths, StudyError,
+    Summary, Verdict, sim_queries,
 };
 use crate::base::ids::{DeviceId, QueryId};
 use crate::base::machine::{Class, Idle, LaneFault, Machine, PerClass};
 use crate::base::time::Nanos;
-use crate::cost::{BatchSizes, Cost, MachineModel, MachineProfile, ProfileOptions, Workload, replay_gpu_times};
+use crate::cost::{BatchSizes, Cost, MachineModel, MachineProfile, Workload, replay_gpu_times};
 use crate::index::Index;
 use crate::live::{self, Ending, LanePool, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet};
-use crate::query::{ArrivalProcess, Features, Query};
+use crate::profile::ProfileOptions;
+use crate::query::{ArrivalProcess, Query};
 use crate::sched::{Job, PolicyFactory};
 use crate::search::device::EnergyProbe;
 use crate::sim::{Arrivals, Experiment, SimQuery, bounds};
@@ -300,7 +301,7 @@ impl Node {
         sustained_qps: Option<f64>,
         seed: u64,
     ) -> Result<(f64, LiveOutcome), LabError> {
-        let region_qps = self.region_of_qps(policy).ok_or(LabError::NothingToSchedule)?;
+        let region_qps = self.region_of_qps(policy).ok_or(StudyError::NothingToSchedule)?;
         let rate_qps = sustained_qps.map_or(FLOOD * region_qps, |qps| BACKLOG_OVERLOAD * qps);
         let count = ((rate_qps * BACKLOG_SECONDS) as usize).max(BACKLOG_QUERIES);
         let arrivals = Arrivals::drawn(&ArrivalProcess::Poisson, seed, count, self.predicted_rows().len());
@@ -393,8 +394,7 @@ fn query_set(name: &str, workload: &Workload, log: Vec<Query>, index: &Index) ->
     let by_log_id: HashMap<u32, Query> = log.into_iter().map(|query| (query.id.0, query)).collect();
     let live = workload.rows.iter().map(|row| {
         // Another log may use the same numbers for other queries.
-        let query =
-            by_log_id.get(&row.log_id).filter(|query| Features::of(query, index).postings == row.features.postings);
+        let query = by_log_id.get(&row.log_id).filter(|query| query.features(index).postings == row.features.postings);
         let missing = || LabError::NotInLog { workload: name.to_owned(), query: row.query_id, log_id: row.log_id };
         let query = query.cloned().ok_or_else(missing)?;
         Ok(LiveQuery { id: row.query_id, query, mode: row.mode, results: Some(row.results) })

@@ -1,46 +1,15 @@
-//! Selection of the queries of a run and of their recorded costs.
+//! Workloads that belong to an index, and GPU times that are not measured.
 
 use std::path::Path;
 
 use xxhash_rust::xxh3::Xxh3Default;
 
-use super::{GpuChoice, LabError};
+use super::{GpuChoice, LabError, rows_in};
 use crate::base::machine::Class;
-use crate::cost::{RecordedGpu, Workload, replay_gpu_times, shipped};
-use crate::files::{InputError, Provenance};
+use crate::cost::{RecordedGpu, Workload, replay_gpu_times};
+use crate::files::Provenance;
 use crate::index::Index;
 use crate::query::{Mode, Query};
-
-/// The workload of this name: a file, or else a shipped workload. Without a name it is the first shipped one.
-///
-/// # Errors
-/// If it cannot be read, or no workload of this name ships.
-pub fn named_workload(name: Option<&str>) -> Result<(String, Workload), InputError> {
-    let Some(name) = name else {
-        return shipped::default_workload().map(|(name, workload)| (name.to_owned(), workload));
-    };
-    let path = Path::new(name);
-    if path.exists() {
-        return Ok((name.to_owned(), Workload::read(path)?));
-    }
-    // A name with an extension means a file, so its absence is reported.
-    let shipped = shipped::workload(name);
-    let workload = shipped.or_else(|e| if path.extension().is_some() { Workload::read(path) } else { Err(e) });
-    Ok((name.to_owned(), workload?))
-}
-
-/// The rows of `mode` of the [named workload](named_workload): at least one. Without a mode, it is the only one of the workload,
-/// else OR.
-///
-/// # Errors
-/// If the workload cannot be read, or has no rows of this mode.
-pub fn named_workload_in(name: Option<&str>, mode: impl Into<Option<Mode>>) -> Result<(String, Workload), LabError> {
-    let (name, workload) = named_workload(name)?;
-    let is_only = workload.rows.iter().all(|row| row.mode == workload.mode());
-    let mode = mode.into().unwrap_or(if is_only { workload.mode() } else { Mode::Or });
-    let rows = rows_in(&name, &workload, mode)?;
-    Ok((name, rows))
-}
 
 /// The rows of `mode` in a workload file that was measured on this index.
 ///
@@ -98,22 +67,12 @@ pub fn settle_gpu_times(
     }
 }
 
-fn rows_in(name: &str, workload: &Workload, mode: Mode) -> Result<Workload, LabError> {
-    let rows = workload.only(mode);
-    if rows.rows.is_empty() {
-        let has = Mode::ALL.into_iter().filter(|mode| workload.rows.iter().any(|row| row.mode == *mode)).collect();
-        return Err(LabError::NoQueries { workload: name.to_owned(), mode, has });
-    }
-    Ok(rows)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::base::ids::QueryId;
     use crate::base::machine::PerClass;
     use crate::cost::{Measured, WorkloadRow};
-    use crate::query::Features;
 
     #[test]
     fn costs_of_other_queries_are_not_taken_for_those_of_a_log_that_has_changed() {
@@ -129,7 +88,7 @@ mod tests {
             query_id: query.id,
             log_id: query.id.0,
             mode: Mode::Or,
-            features: Features::of(query, &index),
+            features: query.features(&index),
             index_features: None,
             predicted_us: None,
             measured: PerClass::two(Some(time), None),

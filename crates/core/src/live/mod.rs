@@ -42,7 +42,6 @@ mod clock;
 mod driver;
 mod ending;
 mod faults;
-mod interrupt;
 mod lane_pool;
 mod outcome;
 mod pinning;
@@ -54,9 +53,9 @@ mod served;
 mod worker;
 mod worker_lane;
 
+pub use crate::base::interrupt::{interrupt, interrupt_flag, interrupted};
 pub use ending::{Ending, LiveError};
 pub use faults::{Faulty, RunClock};
-pub use interrupt::{interrupt, interrupt_flag, interrupted};
 pub use lane_pool::{GpuLane, LanePool, LaneWork};
 pub use outcome::{LiveOutcome, Spread};
 pub use queries::{LiveQuery, QuerySet};

@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Query;
-use crate::index::{BLOCK_LEN, Index};
+use crate::base::ids::BLOCK_LEN;
 
 /// List-length features. The first four are those of Ding et al. 2009, section 9.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -33,13 +32,6 @@ impl Features {
     /// Their column names, in order.
     pub const NAMES: [&'static str; Self::COUNT] =
         ["terms", "shortest", "second_shortest", "postings", "longest", "blocks", "and_blocks", "expected_matches"];
-
-    /// The features of `query` on its `index`.
-    #[must_use]
-    pub fn of(query: &Query, index: &Index) -> Self {
-        let lengths: Vec<u64> = query.terms.iter().map(|t| u64::from(t.doc_freq)).collect();
-        Self::from_lengths(&lengths, u64::from(index.num_docs()))
-    }
 
     /// The features of lists of these lengths, ascending, in a collection of `num_docs`.
     #[must_use]

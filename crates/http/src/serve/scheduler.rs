@@ -13,7 +13,7 @@ use tandem_core::base::time::Nanos;
 use tandem_core::corpus::Tokenizer;
 use tandem_core::cost::{Cost, MachineModel};
 use tandem_core::index::Index;
-use tandem_core::query::{Features, Query};
+use tandem_core::query::Query;
 use tandem_core::sched::{Action, Dispatcher, Job, LawBroken, LogRow, PolicyFactory, ShedJob, Sink};
 use tandem_core::search::cpu::CpuExecutor;
 use tandem_core::search::{Executor, Hit};
@@ -165,7 +165,7 @@ impl Scheduler {
             return answer;
         }
         let (arrival, row) = (self.now(), state.next_job);
-        let postings = FIXED_POSTINGS + Features::of(&query, &self.index).postings as f64;
+        let postings = FIXED_POSTINGS + query.features(&self.index).postings as f64;
         let cost = Cost::alone(Nanos((postings * state.per_posting_ns) as u64));
         let predicted = PerClass::from_fn(|class| if class == Class::CPU { cost } else { Cost::NEVER });
         let deadline = arrival + deadline.unwrap_or(self.options.deadline);
@@ -282,7 +282,7 @@ impl State {
 pub(super) async fn turn_again(scheduler: Arc<Scheduler>) -> Result<(), HttpError> {
     loop {
         let sleep = scheduler.turn(None);
-        match sleep.map_err(|e| HttpError::Lab(tandem_core::sim::SimError::from(e).into()))? {
+        match sleep.map_err(|e| HttpError::Study(tandem_core::sim::SimError::from(e).into()))? {
             // Meanwhile, the runtime looks at the sockets.
             None => tokio::task::yield_now().await,
             Some(sleep) => drop(tokio::time::timeout(sleep, scheduler.news.notified()).await),

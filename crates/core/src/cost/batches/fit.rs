@@ -14,7 +14,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{BatchModel, BatchSample};
+use super::BatchModel;
 use crate::base::quantile::{interpolated, median};
 use crate::base::time::Nanos;
 use crate::cost::{BatchCost, BatchLoad, Exposed};
@@ -34,6 +34,20 @@ pub enum BatchFitError {
     /// Too few batches, or only one size.
     #[error("{0} batches were measured, of {1} sizes; at least 10, of 2 sizes, are needed")]
     TooFew(usize, usize),
+}
+
+/// A batch that was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BatchSample {
+    /// Positions of its queries in the work that they were drawn from.
+    pub work: Vec<u32>,
+    /// From submission to answers in host memory, in microseconds.
+    pub total_us: f64,
+    /// The device's own time, in microseconds; 0 if the device has no clock.
+    pub device_us: f64,
+    /// The thread's time to prepare requests and read answers, mostly overlapping the device's. If the executor does not
+    /// report it, it is the time outside the device's.
+    pub host_us: f64,
 }
 
 /// The cost alone of a query that may join a batch.

@@ -10,7 +10,7 @@ use super::{Effort, Question};
 use crate::base::time::Nanos;
 use crate::lab::{
     Calibration, Criterion, LabError, LiveReport, LiveRunSpec, Node, Progress, RunLength, ServiceRow, ServiceRun,
-    Summary, SystemLoad, Verdict,
+    StudyError, Summary, SystemLoad, Verdict,
 };
 use crate::live;
 use crate::query::ArrivalProcess;
@@ -214,7 +214,7 @@ impl LiveRuns<'_> {
         let report = self.node.run_strict(self.policy, run)?;
         let LiveReport { outcome, summary, verdict, load, .. } = report;
         if live::interrupted() {
-            return Err(LabError::Interrupted);
+            return Err(StudyError::Interrupted.into());
         }
         let after = self.node.lane_pool().fixed_loop();
         let service = self.node.calibration(&outcome);

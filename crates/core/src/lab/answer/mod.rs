@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use self::drive::{LiveRuns, sampled_queries};
 use self::predict::{forecast_runs, hindsight_qps, predict};
-use super::{Capacity, LabError, Node, Objective, Progress, ServiceRow};
+use super::{Capacity, LabError, Node, Objective, Progress, ServiceRow, StudyError};
 use crate::base::time::Nanos;
 use crate::live;
 use crate::query::ArrivalProcess;
@@ -210,7 +210,7 @@ fn find(
 
 /// Returns an error after an interrupt.
 fn go_on() -> Result<(), LabError> {
-    if live::interrupted() { Err(LabError::Interrupted) } else { Ok(()) }
+    if live::interrupted() { Err(StudyError::Interrupted.into()) } else { Ok(()) }
 }
 
 /// Progress of a step whose pieces end in any order, on any thread.

@@ -7,8 +7,8 @@ use super::interval::{predicted_half_width, scatter};
 use super::{Answer, Driven, DrivenRun, Forecast, Question, Scope, Steps, go_on};
 use crate::base::machine::{Class, Machine};
 use crate::lab::{
-    Calibration, Capacity, CapacitySearch, LabError, Node, Progress, RunLength, ServiceRow, ServiceRun, Summary,
-    draw_all,
+    Calibration, Capacity, CapacitySearch, LabError, Node, Progress, RunLength, ServiceRow, ServiceRun, StudyError,
+    Summary, draw_all,
 };
 use crate::sched::PolicyFactory;
 use crate::sim::Experiment;
@@ -164,7 +164,7 @@ fn quick_capacity(
     question: &Question,
     done: &(dyn Fn() + Sync),
 ) -> Result<Vec<f64>, LabError> {
-    let Some(first) = question.seeds.get(..1) else { return Err(LabError::NothingToSchedule) };
+    let Some(first) = question.seeds.get(..1) else { return Err(StudyError::NothingToSchedule.into()) };
     let experiment = experiment(node, calibration, question, first);
     let search = CapacitySearch::new(&experiment, question.objective, RunLength::default())?;
     Ok(search.estimate_capacity_coarse(policies, done)?)

@@ -49,7 +49,7 @@ impl CapacitySearch<'_> {
     /// equal policies the last one counts.
     ///
     /// # Errors
-    /// If a policy does not fit the machine or breaks its contract, or an [interrupt](crate::live::interrupt) came.
+    /// If a policy does not fit the machine or breaks its contract, or an [interrupt](crate::base::interrupt) came.
     pub(in crate::lab) fn best_of<'p, P: PolicyFactory>(
         &self,
         policies: &[&'p P],

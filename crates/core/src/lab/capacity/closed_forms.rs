@@ -12,7 +12,7 @@ use crate::base::ids::QueryId;
 use crate::base::machine::Machine;
 use crate::base::time::Nanos;
 use crate::cost::Cost;
-use crate::lab::{LabError, Objective, draw_all};
+use crate::lab::{Objective, StudyError, draw_all};
 use crate::query::ArrivalProcess;
 use crate::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 use crate::sim::{Experiment, SimQuery};
@@ -83,7 +83,7 @@ impl ClosedForm {
     ///
     /// # Errors
     /// If an interrupt came.
-    pub fn search(self, seeds: &[u64], length: RunLength) -> Result<Capacity, LabError> {
+    pub fn search(self, seeds: &[u64], length: RunLength) -> Result<Capacity, StudyError> {
         let query = |(id, ms): (u32, f64)| {
             let service = Cost::on_cpu_and_gpu(Nanos::from_ms(ms), Nanos::MAX);
             SimQuery { id: QueryId(id), service, estimate: service }
@@ -108,7 +108,7 @@ impl ClosedForm {
     ///
     /// # Errors
     /// If an interrupt came.
-    pub fn coverage(self, cases: usize, seeds: u64, length: RunLength) -> Result<Coverage, LabError> {
+    pub fn coverage(self, cases: usize, seeds: u64, length: RunLength) -> Result<Coverage, StudyError> {
         let truth_qps = self.capacity_qps();
         let mut found = Coverage { cases, covered: 0, below: 0, mean_error: 0.0, mean_width: 0.0 };
         for case in 0..cases as u64 {

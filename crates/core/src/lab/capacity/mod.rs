@@ -39,7 +39,7 @@ use self::confirm::LongRuns;
 use self::length::Covering;
 use self::length::LIMITS_AHEAD;
 use self::search::{RateGrid, SearchContext, SeedSearch};
-use super::{Criterion, LabError, Objective};
+use super::{Criterion, Objective, StudyError};
 use crate::base::quantile::nearest_rank;
 use crate::base::stats::{Interval, quantile_interval};
 use crate::base::time::Nanos;
@@ -175,14 +175,14 @@ impl<'a> CapacitySearch<'a> {
     ///
     /// # Errors
     /// If all costs are 0, or given arrivals are too few for every rate.
-    pub fn new(experiment: &'a Experiment, objective: Objective, length: RunLength) -> Result<Self, LabError> {
+    pub fn new(experiment: &'a Experiment, objective: Objective, length: RunLength) -> Result<Self, StudyError> {
         let criterion = objective.within(experiment.deadline);
-        let region_qps = experiment.region().ok_or(LabError::NothingToSchedule)?.rate_qps;
+        let region_qps = experiment.region().ok_or(StudyError::NothingToSchedule)?.rate_qps;
         let available = experiment.arrivals.iter().filter_map(Arrivals::available).min();
         let known_qps = match available {
             Some(available) => length
                 .highest_qps(&criterion, available)
-                .ok_or(LabError::TooFewArrivals { arrivals: available, criterion })?,
+                .ok_or(StudyError::TooFewArrivals { arrivals: available, criterion })?,
             None => f64::INFINITY,
         };
         let time_scale = experiment.arrivals.first().and_then(Arrivals::time_scale);
@@ -214,12 +214,12 @@ impl<'a> CapacitySearch<'a> {
     /// The capacities of several policies, in their order. `done` is called for each seed of each policy.
     ///
     /// # Errors
-    /// If a policy does not fit the machine or breaks its contract, or an [interrupt](crate::live::interrupt) came.
+    /// If a policy does not fit the machine or breaks its contract, or an [interrupt](crate::base::interrupt) came.
     pub fn of_all(&self, policies: &[&dyn PolicyFactory], done: &(dyn Fn() + Sync)) -> Result<Vec<Capacity>, SimError> {
         self.of_each(policies, done).into_iter().collect()
     }
 
-    /// The result of each policy. After an [interrupt](crate::live::interrupt) unfinished policies have errors.
+    /// The result of each policy. After an [interrupt](crate::base::interrupt) unfinished policies have errors.
     pub fn of_each(
         &self,
         policies: &[&dyn PolicyFactory],

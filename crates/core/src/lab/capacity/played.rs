@@ -4,9 +4,9 @@ use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
 
+use crate::base::interrupt::interrupt_flag;
 use crate::base::machine::{LaneFault, Machine};
 use crate::lab::{PriorityTally, Summary, Tally};
-use crate::live;
 use crate::sched::{LogRow, PolicyFactory, ShedJob, Sink};
 use crate::sim::{Arrivals, Experiment, SimError};
 
@@ -32,7 +32,7 @@ pub struct Played {
 /// Simulates every policy at every rate with every seed's arrivals; results have this order. `done` is called after
 /// each run.
 ///
-/// `wanted` selects policies (by name) and rates. Runs without arrivals and runs that an [interrupt](live::interrupt)
+/// `wanted` selects policies (by name) and rates. Runs without arrivals and runs that an [interrupt](crate::base::interrupt)
 /// cut short are left out. Runs are prolonged up to `most_covering` queries if they then [cover](Arrivals::covering)
 /// their arrivals.
 ///
@@ -73,7 +73,7 @@ fn play(
     rate_qps: f64,
     arrivals: &Arrivals,
 ) -> Result<Option<Played>, SimError> {
-    let stop = live::interrupt_flag();
+    let stop = interrupt_flag();
     let is_stopped = || stop.load(Ordering::Relaxed);
     // A cluster reports only the rows of the slowest shards, which do not show how busy its nodes are.
     let tally = match experiment.cluster {

@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::judge::{Judge, Overdue};
+use crate::base::interrupt::interrupted;
 use crate::base::time::Nanos;
 use crate::lab::Criterion;
-use crate::live;
 use crate::sched::{LogRow, PolicyFactory, ShedJob, Sink};
 use crate::sim::{Arrivals, Experiment, SimError, simulate_into};
 
@@ -54,7 +54,7 @@ impl Probe {
 /// Simulates these arrivals at a rate. The run stops once more than `allowed` queries are late.
 ///
 /// # Errors
-/// If the policy does not fit the machine or breaks its contract, or an [interrupt](live::interrupt) came.
+/// If the policy does not fit the machine or breaks its contract, or an [interrupt](crate::base::interrupt) came.
 pub(super) fn probe(
     experiment: &Experiment,
     policy: &dyn PolicyFactory,
@@ -64,7 +64,7 @@ pub(super) fn probe(
     rate_qps: f64,
 ) -> Result<Probe, SimError> {
     // Interrupts are checked between runs only, because runs are short and the inner loop is hot.
-    if live::interrupted() {
+    if interrupted() {
         return Err(SimError::Interrupted);
     }
     let judge =

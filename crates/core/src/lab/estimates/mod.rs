@@ -8,7 +8,7 @@ pub(super) mod regret;
 
 use std::path::Path;
 
-use super::LabError;
+use super::StudyError;
 use crate::base::machine::{Class, Machine, PerClass};
 use crate::cost::{
     CostModel, Measured, ModelFile, ModelKind, TrainOptions, Workload, WorkloadRow, cross_validated_estimates, shipped,
@@ -91,14 +91,14 @@ impl Estimates {
     ///
     /// # Errors
     /// If no model can be fitted.
-    pub(in crate::lab) fn alone_us(&self, workload: &Workload) -> Result<Vec<PerClass<Option<f64>>>, LabError> {
+    pub(in crate::lab) fn alone_us(&self, workload: &Workload) -> Result<Vec<PerClass<Option<f64>>>, StudyError> {
         match self {
             Self::Oracle => Ok(workload.rows.iter().map(|row| measured_us(&row.measured)).collect()),
             Self::Given => Ok(workload.rows.iter().map(|row| PerClass::two(row.predicted_us, None)).collect()),
-            _ if !workload.has_features() => Err(LabError::NoFeatures { estimates: self.name().to_owned() }),
+            _ if !workload.has_features() => Err(StudyError::NoFeatures { estimates: self.name().to_owned() }),
             &Self::Fitted(model) => {
                 let options = TrainOptions { model, folds: FOLDS, ..TrainOptions::default() };
-                cross_validated_estimates(workload, &options).map_err(LabError::NoModel)
+                cross_validated_estimates(workload, &options).map_err(StudyError::NoModel)
             }
             Self::Model(_, models) => {
                 let predict = |row: &WorkloadRow| {
@@ -115,7 +115,7 @@ impl Estimates {
 ///
 /// # Errors
 /// If a query has no measurement or estimate on a class of the machine, or no model can be fitted.
-pub fn sim_queries(workload: &Workload, estimates: &Estimates, machine: &Machine) -> Result<Vec<SimQuery>, LabError> {
+pub fn sim_queries(workload: &Workload, estimates: &Estimates, machine: &Machine) -> Result<Vec<SimQuery>, StudyError> {
     estimated_queries(workload, estimates, machine, || estimates.alone_us(workload))
 }
 
@@ -124,12 +124,12 @@ pub(in crate::lab) fn estimated_queries(
     workload: &Workload,
     estimates: &Estimates,
     machine: &Machine,
-    alone_us: impl FnOnce() -> Result<Vec<PerClass<Option<f64>>>, LabError>,
-) -> Result<Vec<SimQuery>, LabError> {
+    alone_us: impl FnOnce() -> Result<Vec<PerClass<Option<f64>>>, StudyError>,
+) -> Result<Vec<SimQuery>, StudyError> {
     let classes: Vec<Class> = machine.classes().collect();
     for row in &workload.rows {
         if let Some(&class) = classes.iter().find(|&&class| row.measured[class].is_none()) {
-            return Err(LabError::NotMeasured { query: row.query_id, mode: row.mode, class });
+            return Err(StudyError::NotMeasured { query: row.query_id, mode: row.mode, class });
         }
     }
     let costs = |row: &WorkloadRow, alone_us: PerClass<Option<f64>>| {
@@ -140,7 +140,7 @@ pub(in crate::lab) fn estimated_queries(
     rows.map(|(row, alone_us)| {
         if let Some(&class) = classes.iter().find(|&&class| alone_us[class].is_none()) {
             let estimates = estimates.name().to_owned();
-            return Err(LabError::NoEstimate { estimates, query: row.query_id, mode: row.mode, class });
+            return Err(StudyError::NoEstimate { estimates, query: row.query_id, mode: row.mode, class });
         }
         Ok(SimQuery {
             id: row.query_id,

@@ -17,7 +17,7 @@ use crate::base::time::Nanos;
 use crate::cost::Workload;
 use crate::cost::batches::BatchModels;
 use crate::lab::{
-    Capacity, CapacitySearch, Estimates, LabError, Objective, RunLength, SimulatedMachine, draw_all, play_all,
+    Capacity, CapacitySearch, Estimates, Objective, RunLength, SimulatedMachine, StudyError, draw_all, play_all,
     sim_queries,
 };
 use crate::query::ArrivalProcess;
@@ -77,7 +77,7 @@ pub fn regret(
     deadline: Nanos,
     seeds: &[u64],
     done: &(dyn Fn() + Sync),
-) -> Result<Vec<Regret>, LabError> {
+) -> Result<Vec<Regret>, StudyError> {
     let mut found = Vec::new();
     for batches in [false, true] {
         let of_sort: Vec<&dyn PolicyFactory> = policies
@@ -96,7 +96,7 @@ pub fn regret(
         let estimated = experiment(&workload, estimates, machine, deadline, seeds)?;
         let capacities = |experiment| {
             let search = CapacitySearch::new(experiment, Objective::default(), RunLength::Enough { at_least: 0 })?;
-            Ok::<_, LabError>(search.of_all(&of_sort, done)?)
+            Ok::<_, StudyError>(search.of_all(&of_sort, done)?)
         };
         let (with_exact, with_estimates) = (capacities(&exact)?, capacities(&estimated)?);
         let pairs = with_exact.into_iter().zip(with_estimates);
@@ -109,12 +109,12 @@ pub fn regret(
                     Vec::new()
                 };
                 done();
-                Ok::<f64, LabError>(match &played[..] {
+                Ok::<f64, StudyError>(match &played[..] {
                     [] => f64::NAN,
                     played => crate::base::quantile::median(played.iter().map(|run| run.summary.p99_ms).collect()),
                 })
             };
-            Ok::<Regret, LabError>(Regret {
+            Ok::<Regret, StudyError>(Regret {
                 policy: policy.name().to_owned(),
                 exact_p99_ms: p99_ms(&exact)?,
                 estimated_p99_ms: p99_ms(&estimated)?,
@@ -122,7 +122,7 @@ pub fn regret(
                 estimated: of_estimates,
             })
         };
-        found.extend(of_sort.iter().zip(pairs).map(with_p99).collect::<Result<Vec<Regret>, LabError>>()?);
+        found.extend(of_sort.iter().zip(pairs).map(with_p99).collect::<Result<Vec<Regret>, StudyError>>()?);
     }
     // The results follow the order of `policies`.
     found.sort_by_key(|regret| policies.iter().position(|policy| policy.name() == regret.policy));
@@ -145,7 +145,7 @@ pub fn experiment(
     machine: &SimulatedMachine<'_>,
     deadline: Nanos,
     seeds: &[u64],
-) -> Result<Experiment, LabError> {
+) -> Result<Experiment, StudyError> {
     let model = machine.model(workload, estimates);
     Ok(Experiment {
         queries: sim_queries(workload, estimates, &model.machine)?,

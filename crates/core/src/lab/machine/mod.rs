@@ -32,7 +32,7 @@ use std::collections::{BTreeMap, HashMap};
 use fit::{Batch, Stage, Stages};
 use probe::{Busy, Probe};
 
-use super::{LabError, LiveRunSpec, Node, Progress};
+use super::{LabError, LiveRunSpec, Node, Progress, StudyError};
 use crate::base::machine::{Class, Idle};
 use crate::base::random::{Random, ln};
 use crate::base::time::Nanos;
@@ -154,7 +154,7 @@ pub fn gpu_watts(node: &mut Node, gpus: usize, batch: usize, offered: f64) -> Re
     let load = offer(node, offered, Busy { cpus: 0, gpus, batch }, (POWER_S, usize::MAX), &mut Random::new(0, 0));
     let report = node.run_strict(&load.probe, LiveRunSpec::unjudged(1.0, &load.arrivals))?;
     if live::interrupted() {
-        return Err(LabError::Interrupted);
+        return Err(StudyError::Interrupted.into());
     }
     let Some(summary) = report.summary else { return Ok(None) };
     let each_j = summary.gpu_energy_j.map(|joules| joules / summary.queries as f64);
@@ -235,7 +235,7 @@ fn drive_stage(
     let run = LiveRunSpec { keep: usize::MAX, ..LiveRunSpec::unjudged(1.0, &load.arrivals) };
     let outcome = node.run_strict(&load.probe, run)?.outcome;
     if live::interrupted() {
-        return Err(LabError::Interrupted);
+        return Err(StudyError::Interrupted.into());
     }
     let mut loads: HashMap<u32, BatchLoad> = HashMap::new();
     let by_query = node.profiled();

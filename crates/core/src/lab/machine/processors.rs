@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use crate::base::ids::{DeviceId, ProcessorId};
 use crate::base::machine::{Class, FaultPlan, Machine, PlannedFault};
-use crate::cost::{ProfileOptions, Workload, profile};
+use crate::cost::Workload;
 use crate::index::{Bm25, Index};
-use crate::lab::{LabError, Progress};
+use crate::lab::{GPU_LANE_DEPTH, LabError, Progress};
 use crate::live::{Faulty, LaneWork, RunClock};
+use crate::profile::{ProfileOptions, profile};
 use crate::query::Query;
 use crate::search::cpu::multicore::{Cores, FineGrained, adaptive_lanes, inter_lanes};
 use crate::search::cpu::{Algorithm, CpuExecutor};
@@ -320,8 +321,7 @@ impl Processors {
     }
 }
 
-/// Most batches that a GPU lane holds, real or replayed.
-pub const GPU_LANE_DEPTH: u32 = PIPELINE_DEPTH as u32;
+const _: () = assert!(GPU_LANE_DEPTH as usize == PIPELINE_DEPTH);
 
 /// The GPU lanes; none if there is no GPU and none is required.
 fn gpu_lanes(

@@ -3,7 +3,7 @@
 //! | part | comes from |
 //! | --- | --- |
 //! | CPU workers | the question; one query each |
-//! | GPU lanes | the question; [as deep](super::processors::GPU_LANE_DEPTH) as real ones |
+//! | GPU lanes | the question; [as deep](GPU_LANE_DEPTH) as real ones |
 //! | batches | the formula fitted to the workload's measured batches |
 //! | hand-over, dispatcher, slowdown, variation | the machine profile; without one these cost nothing |
 //! | speed-up on several CPU workers | the workload; without it a query gains nothing from a second one |
@@ -11,11 +11,13 @@
 
 use std::sync::Arc;
 
-use super::processors::GPU_LANE_DEPTH;
 use crate::base::machine::{Class, Machine, PerClass};
 use crate::cost::{MachineModel, MachineProfile, Workload};
 use crate::files::Provenance;
 use crate::lab::Estimates;
+
+/// Most batches that a GPU lane holds, real or replayed.
+pub const GPU_LANE_DEPTH: u32 = 4;
 
 /// The mean of |z| for a standard normal z. It turns a mean relative error into a standard deviation.
 const MEAN_OF_ABSOLUTE_NORMAL: f64 = 0.797_884_560_802_865_4;

@@ -14,8 +14,8 @@ use crate::base::time::Nanos;
 use crate::cost::Workload;
 use crate::lab::estimates::estimated_queries;
 use crate::lab::{
-    CapacitySearch, DELAY_QUERIES, Estimates, LabError, NamedMachine, Objective, RunLength, SimulatedMachine, draw_all,
-    play_all,
+    CapacitySearch, DELAY_QUERIES, Estimates, NamedMachine, Objective, RunLength, SimulatedMachine, StudyError,
+    draw_all, play_all,
 };
 use crate::query::ArrivalProcess;
 use crate::sched::{BuiltIn, PolicyFactory};
@@ -95,7 +95,7 @@ pub(super) fn groups<'a>(
     question: &Question,
     candidates: &[&'a Candidate],
     seeds: &[u64],
-) -> Result<Vec<Group<'a>>, LabError> {
+) -> Result<Vec<Group<'a>>, StudyError> {
     let mut known: Vec<(&Arc<Workload>, Estimated)> = Vec::new();
     let mut groups = Vec::new();
     for candidate in candidates {
@@ -131,7 +131,7 @@ impl<'a> Group<'a> {
         candidate: &'a Candidate,
         Estimated { estimates, alone_us }: &Estimated,
         seeds: &[u64],
-    ) -> Result<Self, LabError> {
+    ) -> Result<Self, StudyError> {
         let Candidate { machine: of, workload, profile } = candidate;
         let profile = profile.as_ref().map(|(name, profile)| NamedMachine { name, profile });
         let machine = SimulatedMachine { profile, ..SimulatedMachine::new(of.workers(), of.gpus) };
@@ -165,20 +165,20 @@ impl<'a> Group<'a> {
     }
 
     /// Whether some policy serves at least a low rate.
-    pub(super) fn serves(&self, question: &Question) -> Result<bool, LabError> {
+    pub(super) fn serves(&self, question: &Question) -> Result<bool, StudyError> {
         let (experiment, objective) = self.within(question, 1.0);
         Ok(self.search(&experiment, objective)?.serves(&self.policies(question))?)
     }
 
     /// A search whose rates are 1 % apart, which is less than the deviation of machine speed.
-    fn search<'e>(&self, experiment: &'e Experiment, objective: Objective) -> Result<CapacitySearch<'e>, LabError> {
+    fn search<'e>(&self, experiment: &'e Experiment, objective: Objective) -> Result<CapacitySearch<'e>, StudyError> {
         Ok(CapacitySearch::new(experiment, objective, RunLength::Brief { shards: self.shards })?.coarser())
     }
 
     /// The curve of the policy with the highest capacity at the measured costs; `None` if all capacities are 0. Short runs
     /// give the capacities at other factors relative to that one. Long runs then confirm it, unless no draw needs another
     /// number of groups at a capacity near it.
-    pub(super) fn curve(&'a self, question: &Question, draws: &[Draw]) -> Result<Option<Curve<'a>>, LabError> {
+    pub(super) fn curve(&'a self, question: &Question, draws: &[Draw]) -> Result<Option<Curve<'a>>, StudyError> {
         let (experiment, objective) = self.within(question, 1.0);
         let search = self.search(&experiment, objective)?;
         let Some((policy, coarse_qps)) = search.best_of(&self.policies(question))? else { return Ok(None) };
@@ -190,7 +190,7 @@ impl<'a> Group<'a> {
             Ok((factor, self.search(&experiment, objective)?.coarse(policy, coarse_qps)?))
         };
         let factors = factors(draws.iter().map(|draw| draw.factor));
-        let found: Vec<Result<(f64, f64), LabError>> = factors.par_iter().map(coarse).collect();
+        let found: Vec<Result<(f64, f64), StudyError>> = factors.par_iter().map(coarse).collect();
         let found: Vec<(f64, f64)> = found.into_iter().collect::<Result<_, _>>()?;
         let of_qps = |qps: f64| {
             // Where short runs overlook an overload, they do so at every factor.
@@ -229,7 +229,7 @@ pub(super) struct AtRate {
 }
 
 /// Plays a group at a rate.
-pub(super) fn played(question: &Question, curve: &Curve<'_>, rate_qps: f64) -> Result<AtRate, LabError> {
+pub(super) fn played(question: &Question, curve: &Curve<'_>, rate_qps: f64) -> Result<AtRate, StudyError> {
     let scale = curve.group.scale;
     let (experiment, _) = curve.group.within(question, 1.0);
     let played = play_all(&experiment, &[&curve.policy], &[rate_qps * scale], 0.0, |_, _| true, &|| ())?;

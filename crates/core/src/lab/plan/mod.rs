@@ -32,7 +32,7 @@ pub use self::catalogue::{MachineType, read_catalogue, shipped_catalogue};
 use self::curve::{AtRate, Curve, Group, groups, played, shards};
 pub use self::demand::Demand;
 pub use self::verify::{Verified, verify};
-use super::{Estimates, LabError, Objective};
+use super::{Estimates, Objective, StudyError};
 use crate::base::machine::{Class, PerClass};
 use crate::base::random::{Random, exp};
 use crate::base::stats::Interval;
@@ -156,7 +156,7 @@ struct Draw {
 ///
 /// # Errors
 /// If estimates cannot be made for a workload, or a policy breaks its contract.
-pub fn plan(question: &Question, candidates: &[Candidate], done: &(dyn Fn() + Sync)) -> Result<Plans, LabError> {
+pub fn plan(question: &Question, candidates: &[Candidate], done: &(dyn Fn() + Sync)) -> Result<Plans, StudyError> {
     let mut left_out = Vec::new();
     let mut possible = Vec::new();
     for of in candidates {
@@ -193,7 +193,7 @@ fn curves<'a>(
     groups: &'a [Group<'a>],
     draws: &[Draw],
     done: &(dyn Fn() + Sync),
-) -> Vec<Result<Option<Curve<'a>>, LabError>> {
+) -> Vec<Result<Option<Curve<'a>>, StudyError>> {
     let of = |group: &'a Group<'a>| {
         let curve = group.curve(question, draws);
         done();
@@ -203,9 +203,9 @@ fn curves<'a>(
 }
 
 /// The best plan of each type, by expected regret.
-fn ranking(question: &Question, served: &[Curve<'_>], draws: &[Draw]) -> Result<Vec<Plan>, LabError> {
+fn ranking(question: &Question, served: &[Curve<'_>], draws: &[Draw]) -> Result<Vec<Plan>, StudyError> {
     let plans = served.par_iter().map(|curve| best_plan(question, curve, served, draws));
-    let mut ranking = plans.collect::<Result<Vec<Plan>, LabError>>()?;
+    let mut ranking = plans.collect::<Result<Vec<Plan>, StudyError>>()?;
     ranking.sort_by(|a, b| a.regret_per_hour.total_cmp(&b.regret_per_hour));
     Ok(ranking)
 }
@@ -251,7 +251,7 @@ fn standard_error(workload: &Workload) -> f64 {
 }
 
 /// The number of groups with the least expected regret.
-fn best_plan(question: &Question, curve: &Curve<'_>, all: &[Curve<'_>], draws: &[Draw]) -> Result<Plan, LabError> {
+fn best_plan(question: &Question, curve: &Curve<'_>, all: &[Curve<'_>], draws: &[Draw]) -> Result<Plan, StudyError> {
     let typical_qps = question.demand.typical_qps() * question.growth;
     // Only numbers that some draw needs matter; those between them serve no more draws.
     let mut numbers: Vec<usize> = draws.iter().filter_map(|draw| curve.groups(draw.rate_qps, draw.factor)).collect();
@@ -325,12 +325,12 @@ fn gpu_pays_from(question: &Question, curves: &[Curve<'_>]) -> Option<f64> {
 }
 
 /// The best plan for the shortest longer deadline that some type meets, with that deadline.
-fn nearest(question: &Question, groups: &[Group<'_>], draws: &[Draw]) -> Result<Option<(Nanos, Plan)>, LabError> {
+fn nearest(question: &Question, groups: &[Group<'_>], draws: &[Draw]) -> Result<Option<(Nanos, Plan)>, StudyError> {
     let relaxed = |factor: f64| Question { deadline: question.deadline.scaled(factor), ..question.clone() };
     let serves = |factor: f64| {
         let question = relaxed(factor);
-        let found: Result<Vec<bool>, LabError> = groups.par_iter().map(|group| group.serves(&question)).collect();
-        Ok::<bool, LabError>(found?.contains(&true))
+        let found: Result<Vec<bool>, StudyError> = groups.par_iter().map(|group| group.serves(&question)).collect();
+        Ok::<bool, StudyError>(found?.contains(&true))
     };
     let mut fails = 1.0;
     for factor in RELAXED {

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::curve::{Group, groups};
 use super::{Candidate, Plan, Question};
-use crate::lab::{Judge, LabError, RunLength};
+use crate::lab::{Judge, RunLength, StudyError};
 use crate::sched::{BuiltIn, PolicyFactory};
 use crate::sim::Arrivals;
 
@@ -24,7 +24,12 @@ pub struct Verified {
 ///
 /// # Errors
 /// If estimates cannot be made, or a policy breaks its contract.
-pub fn verify(question: &Question, candidates: &[Candidate], plan: &Plan, seeds: &[u64]) -> Result<Verified, LabError> {
+pub fn verify(
+    question: &Question,
+    candidates: &[Candidate],
+    plan: &Plan,
+    seeds: &[u64],
+) -> Result<Verified, StudyError> {
     let groups = groups(question, &candidates.iter().collect::<Vec<_>>(), seeds)?;
     let mut holds = false;
     let mut cheapest: Option<(String, usize, f64)> = None;
@@ -48,7 +53,7 @@ pub fn verify(question: &Question, candidates: &[Candidate], plan: &Plan, seeds:
 }
 
 /// The least number of groups that serve the typical rate under some policy, without spare ones.
-fn fewest(question: &Question, group: &Group<'_>) -> Result<Option<usize>, LabError> {
+fn fewest(question: &Question, group: &Group<'_>) -> Result<Option<usize>, StudyError> {
     let mut fewest = None;
     for policy in group.policies(question).into_iter().rev() {
         let mut fails = 0;
@@ -77,7 +82,7 @@ fn fewest(question: &Question, group: &Group<'_>) -> Result<Option<usize>, LabEr
 }
 
 /// Whether this number of groups serves the typical rate in most of the runs.
-fn serves(question: &Question, group: &Group<'_>, policy: &BuiltIn, groups: usize) -> Result<bool, LabError> {
+fn serves(question: &Question, group: &Group<'_>, policy: &BuiltIn, groups: usize) -> Result<bool, StudyError> {
     let (experiment, objective) = group.within(question, 1.0);
     let criterion = objective.within(experiment.deadline);
     let rate_qps = question.demand.typical_qps() * question.growth / groups as f64 * group.scale;
@@ -88,6 +93,6 @@ fn serves(question: &Question, group: &Group<'_>, policy: &BuiltIn, groups: usiz
         let judge = experiment.play(policy, rate_qps, &arrivals.first(count), judge, |judge| judge.is_lost(0))?;
         Ok(!judge.is_lost(0) && judge.verdict().holds())
     };
-    let held = experiment.arrivals.par_iter().map(holds).collect::<Result<Vec<bool>, LabError>>()?;
+    let held = experiment.arrivals.par_iter().map(holds).collect::<Result<Vec<bool>, StudyError>>()?;
     Ok(2 * held.iter().filter(|&&held| held).count() > held.len())
 }

@@ -11,8 +11,8 @@ use crate::base::time::Nanos;
 use crate::cost::{Cost, MachineModel, MachineProfile, Workload};
 use crate::files::Digits;
 use crate::lab::{
-    COVERED_QUERIES, CapacitySearch, Estimates, Judge, LabError, NamedMachine, Objective, QueryLengths, RunLength,
-    SimulatedMachine, Summary, Tally, draw_all, sim_queries,
+    COVERED_QUERIES, CapacitySearch, Estimates, Judge, NamedMachine, Objective, QueryLengths, RunLength,
+    SimulatedMachine, StudyError, Summary, Tally, draw_all, sim_queries,
 };
 use crate::query::{ArrivalProcess, Mode};
 use crate::sched::{BuiltIn, PolicyFactory};
@@ -84,7 +84,7 @@ impl Sweep {
     ///
     /// # Errors
     /// If a workload lacks a measurement or an estimate that a point needs.
-    pub fn new(axes: &Axes, options: SweepOptions) -> Result<Self, LabError> {
+    pub fn new(axes: &Axes, options: SweepOptions) -> Result<Self, StudyError> {
         let mut queries = BTreeMap::new();
         for point in axes.points().iter().filter(|point| point.cpus + point.gpus > 0) {
             let key = kinds(point);
@@ -123,9 +123,9 @@ impl Sweep {
     ///
     /// # Errors
     /// If the policy does not fit the machine or breaks its contract, or all costs are 0.
-    pub fn play(&self, point: &Point) -> Result<SweepRow, LabError> {
+    pub fn play(&self, point: &Point) -> Result<SweepRow, StudyError> {
         let (experiment, policy) = self.prepare(point)?;
-        let region_qps = experiment.region().ok_or(LabError::NothingToSchedule)?.rate_qps;
+        let region_qps = experiment.region().ok_or(StudyError::NothingToSchedule)?.rate_qps;
         let asked = self.asked(point, region_qps);
         match point.rate_qps {
             Some(rate_qps) => self.delays(experiment, &policy, rate_qps, asked),
@@ -134,9 +134,9 @@ impl Sweep {
     }
 
     /// The experiment and the policy of a point, with only the arrivals that bounds need.
-    fn prepare(&self, point: &Point) -> Result<(Experiment, BuiltIn), LabError> {
+    fn prepare(&self, point: &Point) -> Result<(Experiment, BuiltIn), StudyError> {
         let (Some(model), Some(queries)) = (self.model(point), self.queries.get(&kinds(point))) else {
-            return Err(LabError::NothingToSchedule);
+            return Err(StudyError::NothingToSchedule);
         };
         let mut queries = queries.to_vec();
         blur(&mut queries, point.noise);
@@ -198,7 +198,7 @@ impl Sweep {
         }
     }
 
-    fn capacity(&self, experiment: &Experiment, policy: &BuiltIn, asked: SweepRow) -> Result<SweepRow, LabError> {
+    fn capacity(&self, experiment: &Experiment, policy: &BuiltIn, asked: SweepRow) -> Result<SweepRow, StudyError> {
         let search = CapacitySearch::new(experiment, self.options.objective, self.run_length())?;
         let found = search.of_sampled_queries().of(policy)?;
         let interval = found.known_interval();
@@ -221,7 +221,7 @@ impl Sweep {
         policy: &BuiltIn,
         rate_qps: f64,
         asked: SweepRow,
-    ) -> Result<SweepRow, LabError> {
+    ) -> Result<SweepRow, StudyError> {
         let criterion = self.options.objective.within(experiment.deadline);
         let count = self.run_length().searched(&criterion, rate_qps);
         let covering = |arrivals: &Arrivals| arrivals.first(count).covering(rate_qps, COVERED_QUERIES);

@@ -1,5 +1,7 @@
 //! The single list of the index's features, from which columns of workload files, names in models and vectors are made.
 
+use serde::{Deserialize, Serialize};
+
 /// Passes the features' names and meanings to `$callback!`, in the order of columns and vectors. A new feature gets a
 /// line at the end, and its value in `scores.rs` or `shared.rs`. Workloads without its column stay readable.
 macro_rules! with_index_features {
@@ -45,3 +47,35 @@ macro_rules! with_index_features {
     };
 }
 pub(crate) use with_index_features;
+
+macro_rules! define {
+    ($($(#[$meaning:meta])* $name:ident,)*) => {
+        /// Features from the index's bounds, seeds, direct forms and sketch. Scores use the parameters that the index was
+        /// built with. NaN stands for a feature that a workload file lacks.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+        pub struct IndexFeatures {
+            $($(#[$meaning])* pub $name: f64,)*
+        }
+
+        impl IndexFeatures {
+            /// The length of [`IndexFeatures::vector`].
+            pub const COUNT: usize = Self::NAMES.len();
+            /// Their column names, in order.
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
+
+            /// The features as numbers, in the order of [`IndexFeatures::NAMES`].
+            #[must_use]
+            pub fn vector(&self) -> [f64; Self::COUNT] {
+                [$(self.$name),*]
+            }
+
+            /// The features from numbers in the order of [`IndexFeatures::NAMES`].
+            #[must_use]
+            pub fn from_vector(numbers: [f64; Self::COUNT]) -> Self {
+                let [$($name),*] = numbers;
+                Self { $($name),* }
+            }
+        }
+    };
+}
+with_index_features!(define);

@@ -25,44 +25,13 @@ mod scores;
 mod shared;
 mod sketch;
 
-use serde::{Deserialize, Serialize};
-
+pub use self::list::IndexFeatures;
 pub(crate) use self::list::with_index_features;
+use self::scores::fill_scores;
+use self::shared::fill_shared;
 pub use self::sketch::Sketch;
-use super::Query;
+use super::{Features, Query};
 use crate::index::{Index, PostingList};
-
-macro_rules! define {
-    ($($(#[$meaning:meta])* $name:ident,)*) => {
-        /// Features from the index's bounds, seeds, direct forms and sketch. Scores use the parameters that the index was
-        /// built with. NaN stands for a feature that a workload file lacks.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-        pub struct IndexFeatures {
-            $($(#[$meaning])* pub $name: f64,)*
-        }
-
-        impl IndexFeatures {
-            /// The length of [`IndexFeatures::vector`].
-            pub const COUNT: usize = Self::NAMES.len();
-            /// Their column names, in order.
-            pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
-
-            /// The features as numbers, in the order of [`IndexFeatures::NAMES`].
-            #[must_use]
-            pub fn vector(&self) -> [f64; Self::COUNT] {
-                [$(self.$name),*]
-            }
-
-            /// The features from numbers in the order of [`IndexFeatures::NAMES`].
-            #[must_use]
-            pub fn from_vector(numbers: [f64; Self::COUNT]) -> Self {
-                let [$($name),*] = numbers;
-                Self { $($name),* }
-            }
-        }
-    };
-}
-with_index_features!(define);
 
 /// A term with its list and the bounds of its scores.
 struct Bounded<'a> {
@@ -75,17 +44,24 @@ struct Bounded<'a> {
     number: Option<u32>,
 }
 
-impl IndexFeatures {
-    /// The features of `query`, of at least one term, on its `index` when it asks for `k` documents. `sketch` must be of
+impl Query {
+    /// The lengths of its lists in `index`.
+    #[must_use]
+    pub fn features(&self, index: &Index) -> Features {
+        let lengths: Vec<u64> = self.terms.iter().map(|t| u64::from(t.doc_freq)).collect();
+        Features::from_lengths(&lengths, u64::from(index.num_docs()))
+    }
+
+    /// The features of the query, of at least one term, on its `index` when it asks for `k` documents. `sketch` must be of
     /// that index.
     #[must_use]
-    pub fn of(query: &Query, index: &Index, sketch: &Sketch, k: usize) -> Self {
+    pub fn index_features(&self, index: &Index, sketch: &Sketch, k: usize) -> IndexFeatures {
         let bm25 = index.built_with();
         // An index exceeds the caches, and each step needs the one before for its address. Each step therefore prefetches
         // from all lists before it reads the first, so that the lists' cache misses overlap.
-        query.terms.iter().for_each(|term| index.prefetch(term.term));
-        query.terms.iter().for_each(|term| index.prefetch_row(term.term));
-        let terms: Vec<Bounded<'_>> = (query.terms.iter())
+        self.terms.iter().for_each(|term| index.prefetch(term.term));
+        self.terms.iter().for_each(|term| index.prefetch_row(term.term));
+        let terms: Vec<Bounded<'_>> = (self.terms.iter())
             .map(|term| {
                 let list = index.list(term.term);
                 let weight = bm25.weight(index.num_docs(), term.doc_freq, term.qtf);
@@ -110,9 +86,9 @@ impl IndexFeatures {
         if let Some(shortest) = terms.first() {
             shortest.list.prefetch(shared::sampled_block(&shortest.list));
         }
-        let mut features = Self::default();
-        features.fill_scores(&terms);
-        features.fill_shared(&terms, sketch, index.num_docs());
+        let mut features = IndexFeatures::default();
+        fill_scores(&mut features, &terms);
+        fill_shared(&mut features, &terms, sketch, index.num_docs());
         features
     }
 }
@@ -145,7 +121,7 @@ mod tests {
     }
 
     fn features(index: &Index, num_terms: usize, k: usize) -> IndexFeatures {
-        IndexFeatures::of(&query(index, num_terms), index, &Sketch::of(index), k)
+        query(index, num_terms).index_features(index, &Sketch::of(index), k)
     }
 
     #[test]
@@ -184,7 +160,7 @@ mod tests {
         let index = Index::from_lists(&[("t0", every(14, 0)), ("t1", every(7, 0)), ("t2", every(14, 3))]).unwrap();
         let of = |names: &[&str]| {
             let query = Query::prepare(QueryId(0), "q", names, &index).unwrap();
-            IndexFeatures::of(&query, &index, &Sketch::of(&index), 10)
+            query.index_features(&index, &Sketch::of(&index), 10)
         };
         let (within, apart) = (of(&["t0", "t1"]), of(&["t2", "t1"]));
         assert!((14_000.0..14_300.0).contains(&within.expected_found), "{}", within.expected_found);

@@ -28,41 +28,39 @@ struct Sample {
     len: usize,
 }
 
-impl IndexFeatures {
-    /// Fills in the features from direct forms and the sketch of `terms`, rarest first, in a collection of `num_docs`.
-    pub(super) fn fill_shared(&mut self, terms: &[Bounded<'_>], sketch: &Sketch, num_docs: u32) {
-        let Some((shortest, others)) = terms.split_first() else { return };
-        let share_of = |term: &Bounded<'_>| f64::from(term.list.doc_freq()) / f64::from(num_docs);
-        let dense = || terms.iter().filter(|term| term.list.probe().is_some());
-        self.dense_terms = dense().count() as f64;
-        self.dense_postings = postings(dense());
-        self.expected_union =
-            f64::from(num_docs) * (1.0 - terms.iter().map(|term| 1.0 - share_of(term)).product::<f64>());
+/// Fills in the features from direct forms and the sketch of `terms`, rarest first, in a collection of `num_docs`.
+pub(super) fn fill_shared(features: &mut IndexFeatures, terms: &[Bounded<'_>], sketch: &Sketch, num_docs: u32) {
+    let Some((shortest, others)) = terms.split_first() else { return };
+    let share_of = |term: &Bounded<'_>| f64::from(term.list.doc_freq()) / f64::from(num_docs);
+    let dense = || terms.iter().filter(|term| term.list.probe().is_some());
+    features.dense_terms = dense().count() as f64;
+    features.dense_postings = postings(dense());
+    features.expected_union =
+        f64::from(num_docs) * (1.0 - terms.iter().map(|term| 1.0 - share_of(term)).product::<f64>());
 
-        let mut docs = [0; BLOCK_LEN];
-        let len = shortest.list.decode_docs(sampled_block(&shortest.list), &mut docs);
-        let shortest_len = f64::from(shortest.list.doc_freq());
-        self.sieved = shortest_len * share_in_dense(&docs[..len], others);
-        let mut candidates = self.sieved;
-        for term in others.iter().filter(|term| term.list.probe().is_none()) {
-            self.sieved_blocks += blocks_hit(term, candidates);
-            candidates *= share_of(term);
-        }
-
-        let mut sample = Sample::of(docs, len, sketch);
-        let (sought, rest) = others.split_at(others.len().min(SOUGHT_LISTS));
-        // The share of the documents in all lists so far that is in the next list too, by the sample.
-        let mut kept = shortest_len;
-        for term in sought {
-            self.sought_blocks += if term.list.probe().is_some() { 0.0 } else { blocks_hit(term, kept) };
-            let had = sample.len as f64;
-            let mistakes = sample.sift(term, sketch);
-            let has = sample.len as f64;
-            let members = ((has - had * mistakes) / (1.0 - mistakes)).max(0.0);
-            kept *= (members + PRIOR_DOCS * share_of(term)) / (had + PRIOR_DOCS);
-        }
-        self.expected_found = rest.iter().fold(kept, |kept, term| kept * share_of(term));
+    let mut docs = [0; BLOCK_LEN];
+    let len = shortest.list.decode_docs(sampled_block(&shortest.list), &mut docs);
+    let shortest_len = f64::from(shortest.list.doc_freq());
+    features.sieved = shortest_len * share_in_dense(&docs[..len], others);
+    let mut candidates = features.sieved;
+    for term in others.iter().filter(|term| term.list.probe().is_none()) {
+        features.sieved_blocks += blocks_hit(term, candidates);
+        candidates *= share_of(term);
     }
+
+    let mut sample = Sample::of(docs, len, sketch);
+    let (sought, rest) = others.split_at(others.len().min(SOUGHT_LISTS));
+    // The share of the documents in all lists so far that is in the next list too, by the sample.
+    let mut kept = shortest_len;
+    for term in sought {
+        features.sought_blocks += if term.list.probe().is_some() { 0.0 } else { blocks_hit(term, kept) };
+        let had = sample.len as f64;
+        let mistakes = sample.sift(term, sketch);
+        let has = sample.len as f64;
+        let members = ((has - had * mistakes) / (1.0 - mistakes)).max(0.0);
+        kept *= (members + PRIOR_DOCS * share_of(term)) / (had + PRIOR_DOCS);
+    }
+    features.expected_found = rest.iter().fold(kept, |kept, term| kept * share_of(term));
 }
 
 pub(super) fn sampled_block(list: &PostingList<'_>) -> usize {

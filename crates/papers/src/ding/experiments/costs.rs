@@ -21,7 +21,7 @@ use tandem_core::base::ids::QueryId;
 use tandem_core::base::machine::PerClass;
 use tandem_core::cost::{Measured, Workload, WorkloadRow};
 use tandem_core::files::Provenance;
-use tandem_core::query::{Features, Mode, Query};
+use tandem_core::query::{Mode, Query};
 use tandem_core::search::Executor;
 
 const DOCS: u32 = 2_000_000;
@@ -97,7 +97,7 @@ fn row(input: &Input, query: &Query, mode: Mode, id: usize, us: [Option<f64>; 2]
         query_id: QueryId(id as u32),
         log_id: query.id.0,
         mode,
-        features: Features::of(query, &input.index),
+        features: query.features(&input.index),
         index_features: None,
         predicted_us: None,
         measured: PerClass::two(cpu, gpu),

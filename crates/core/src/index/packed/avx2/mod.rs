@@ -67,8 +67,9 @@ pub(crate) fn value_at(code: ColumnCode, bytes: &[u8], position: usize) -> Optio
 
 /// Whether `pdep` takes a few cycles. AMD's processors before Zen 3 take hundreds.
 static HAS_FAST_PDEP: LazyLock<bool> = LazyLock::new(|| {
-    let vendor = std::arch::x86_64::__cpuid(0);
-    let signature = std::arch::x86_64::__cpuid(1).eax;
+    // SAFETY: every processor with `cpuid` has leaves 0 and 1. The functions are safe in newer versions of Rust only.
+    #[allow(unused_unsafe)]
+    let (vendor, signature) = unsafe { (std::arch::x86_64::__cpuid(0), std::arch::x86_64::__cpuid(1).eax) };
     let family = (signature >> 8 & 0xf) + (signature >> 20 & 0xff);
     let is_amd = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() == b"AuthenticAMD";
     let is_hygon = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() == b"HygonGenuine";

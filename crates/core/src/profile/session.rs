@@ -7,11 +7,12 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::batches::measure_batches;
 use super::{Measurement, ProfileError, ProfileOptions, WARM_UP, check};
 use crate::base::machine::{Class, PerClass};
 use crate::base::quantile::interpolated;
 use crate::cost::Measured;
-use crate::cost::batches::{BatchSample, measure_batches};
+use crate::cost::batches::BatchSample;
 use crate::query::{Mode, Query};
 use crate::search::{Executor, Hit};
 

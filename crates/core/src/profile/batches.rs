@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::base::random::Random;
+use crate::cost::batches::BatchSample;
 use crate::query::{Mode, Query};
 use crate::search::{Answers, ExecError, Executor, Request};
 
@@ -28,20 +29,6 @@ impl Default for BatchOptions {
             seed: 1,
         }
     }
-}
-
-/// A batch that was measured.
-#[derive(Clone, Debug, PartialEq)]
-pub struct BatchSample {
-    /// Positions of its queries in the work that they were drawn from.
-    pub work: Vec<u32>,
-    /// From submission to answers in host memory, in microseconds.
-    pub total_us: f64,
-    /// The device's own time, in microseconds; 0 if the device has no clock.
-    pub device_us: f64,
-    /// The thread's time to prepare requests and read answers, mostly overlapping the device's. If the executor does not
-    /// report it, it is the time outside the device's.
-    pub host_us: f64,
 }
 
 const MOST_REPEATS: usize = 64;

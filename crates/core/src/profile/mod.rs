@@ -3,7 +3,7 @@
 //! ```text
 //! for each processor, alone:   check and warm up: all queries once        | hits compared between processors
 //!                              then `repeats` times: all queries, shuffled | |--- search ---| timed by the host's clock
-//! for each that batches:       batches of 1 to 4096 drawn from them        | fitted: `batches`
+//! for each that batches:       batches of 1 to 4096 drawn from them        | fitted: `cost::batches`
 //! ```
 //!
 //! The measured time is what a scheduler experiences: from the call of [`Executor::search`] to hits in host memory. For a GPU
@@ -13,21 +13,23 @@
 //!
 //! Measurements run on their own thread, pinned to one core, so that it does not migrate between timings.
 
+mod batches;
 mod error;
 mod session;
 
 use std::time::Duration;
 
+pub use batches::{BatchOptions, measure_batches};
 pub use error::ProfileError;
 use session::measure_all;
 
-use super::batches::{Alone, BatchModel, BatchModels, BatchOptions, BatchSample, fit_batches};
-use super::{Measured, Workload, WorkloadRow};
 use crate::base::ids::QueryId;
 use crate::base::machine::{Class, PerClass};
+use crate::cost::batches::{Alone, BatchModel, BatchModels, BatchSample, fit_batches};
+use crate::cost::{Measured, Workload, WorkloadRow};
 use crate::files::Provenance;
 use crate::index::Index;
-use crate::query::{Features, IndexFeatures, Mode, Query, Sketch};
+use crate::query::{Mode, Query, Sketch};
 use crate::search::Executor;
 
 /// Unmeasured load before the repetitions of a processor, during which its clock rises from idle.
@@ -100,8 +102,8 @@ pub fn profile(
                 query_id: QueryId(id),
                 log_id: query.id.0,
                 mode: measurement.mode,
-                features: Features::of(query, index),
-                index_features: Some(IndexFeatures::of(query, index, &sketch, options.k)),
+                features: query.features(index),
+                index_features: Some(query.index_features(index, &sketch, options.k)),
                 predicted_us: None,
                 measured: measurement.measured,
                 results: measurement.results,
