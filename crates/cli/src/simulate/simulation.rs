@@ -14,7 +14,7 @@ use tandem_core::lab::{
 };
 use tandem_core::query::ArrivalProcess;
 use tandem_core::sched::{PolicyFactory, PolicyKind, PolicyOptions};
-use tandem_core::sim::{Arrivals, Experiment};
+use tandem_core::sim::{Arrivals, ClusterShape, Experiment};
 use tandem_report::number::counted;
 
 /// A simulation, ready to run.
@@ -116,7 +116,10 @@ impl<'a> Simulation<'a> {
     fn machine_in_words(&self) -> String {
         let Experiment { model, cluster, .. } = &self.comparison.experiment;
         let cpus = counted(model.machine.count(Class::CPU), "CPU worker", "CPU workers");
-        let cluster = cluster.iter().map(|cluster| format!("; {}", cluster_in_words(&cluster.shape())));
+        let cluster = cluster.iter().map(|cluster| {
+            let ClusterShape { shards, replicas, routing, .. } = cluster.shape();
+            format!("; {} such machines: {shards} x {replicas}, {}", shards * replicas, routing.name())
+        });
         format!("{cpus}, {}{}", gpus_in_words(&model.machine), cluster.collect::<String>())
     }
 

@@ -21,7 +21,7 @@ pub(crate) fn of_capacities(all: &[Capacity]) -> Story {
         runs_in_words(best).into_iter().collect(),
         flips(best).into_iter().collect(),
     ];
-    let facts = vec![(String::from("Capacity"), in_short(best)), (String::from("Objective"), kept.clone())];
+    let facts = best.at_rate.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
     let question = format!("What query rate can be sustained so that {kept}?");
     Story { question, answer, certainty: certainty.concat(), facts }
 }
@@ -98,8 +98,8 @@ fn how_narrow(best: &Capacity, shown: &[Capacity]) -> Vec<String> {
             "The {} % interval of this rate over {} seeds is {} to {}.",
             number(100.0 * confidence),
             number(best.seeds.unwrap_or(0.0)),
-            best.rate(low),
-            best.rate(high)
+            best.ends((low, high))[0],
+            best.ends((low, high))[1]
         ),
         _ if best.qps == 0.0 => {
             let lowest = shown.iter().filter_map(|c| c.failing_qps).reduce(f64::min);
@@ -154,15 +154,4 @@ fn runs_in_words(best: &Capacity) -> Option<String> {
 fn flips(best: &Capacity) -> Option<String> {
     let text = "With rising rates the objective is missed, met and missed again, so the limit is not sharp.";
     best.flips.filter(|&flips| flips > 1.0).map(|_| String::from(text))
-}
-
-fn in_short(best: &Capacity) -> String {
-    let rate = |qps: f64| format!("{} q/s", best.rate(qps));
-    if best.qps == 0.0 {
-        return String::from("unknown: no rate met the objective");
-    }
-    match beyond(best) {
-        Some(region) => format!("≥ {}", rate(region)),
-        None => rate(best.qps),
-    }
 }

@@ -17,12 +17,10 @@ const FACTS: [(&str, &str); 8] = [
     ("arrivals", "arrivals"),
 ];
 
-/// What a file says about its answer. The machine is the simulated one; the computer that simulated it is not.
+/// What a file says about its answer. The machine is the simulated one, not the computer that simulated it.
 pub(crate) fn fact<'a>(sheet: &'a Sheet, key: &str) -> Option<&'a str> {
-    match sheet.provenance.get("gpu_lane_depth") {
-        Some(_) if key == "machine" => Some(sheet.provenance.get("simulated").unwrap_or("simulated")),
-        _ => sheet.provenance.get(key),
-    }
+    let is_simulated = sheet.provenance.get("gpu_lane_depth").is_some() || sheet.has(&["price_per_month"]);
+    sheet.provenance.get(if key == "machine" && is_simulated { "simulated" } else { key })
 }
 
 /// The best capacity of every file, if there are several files; else nothing.

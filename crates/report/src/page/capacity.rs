@@ -37,6 +37,28 @@ pub(crate) struct Capacity {
     pub(crate) live: Vec<LiveRun>,
     /// Live runs, and how long each was.
     pub(crate) live_runs: Option<(f64, f64)>,
+    /// Delays, late share and utilisation at the rate, as text with their names.
+    pub(crate) at_rate: Vec<(&'static str, String)>,
+}
+
+/// What is told next to a rate: its name, its column, and whether it is a share.
+const AT_RATE: [(&str, &str, bool); 5] = [
+    ("p99", "p99_ms", false),
+    ("p99.9", "p999_ms", false),
+    ("Longest wait", "longest_ms", false),
+    ("Late", "late_share", true),
+    ("Utilisation", "utilisation", true),
+];
+
+/// The largest values of some runs at a rate, of the columns that begin with `prefix`.
+fn at_rate(lines: &[SheetRow<'_>], prefix: &str) -> Vec<(&'static str, String)> {
+    let value = |column| lines.iter().filter_map(|line| line.number(&format!("{prefix}{column}"))).reduce(f64::max);
+    let told = |&(name, column, is_share): &(&'static str, &str, bool)| {
+        let value = value(column)?;
+        let text = if is_share { number::text(100.0 * value, 3) + " %" } else { rounded(value, 3) + " ms" };
+        Some((name, text))
+    };
+    AT_RATE.iter().filter_map(told).collect()
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +68,11 @@ pub(crate) struct LiveRun {
     /// Number of queries, followed by the number that were late or never answered.
     pub(crate) queries: Option<f64>,
     pub(crate) late: Option<f64>,
+}
+
+/// The text of a number with groups of digits.
+fn grouped(text: &str) -> String {
+    text.parse().map_or_else(|_| text.to_owned(), number)
 }
 
 impl LiveRun {
@@ -72,8 +99,17 @@ impl Capacity {
         let half = self.interval.filter(|_| self.confidence.is_some()).map(|(low, high)| 0.5 * (high - low));
         match half {
             _ if self.is_measured() => number::rate(qps, half.map_or(0.0, |half| half / self.qps)),
-            Some(half) => number::known(qps, half).parse().map_or_else(|_| rounded(qps, 4), number),
+            Some(half) => grouped(&number::known(qps, half)),
             None => rounded(qps, 4),
+        }
+    }
+
+    /// The ends of its interval, likewise.
+    pub(crate) fn ends(&self, (low, high): (f64, f64)) -> [String; 2] {
+        let known = number::known_interval(low, high);
+        match known.split_once(" to ").filter(|_| !self.is_measured() && self.confidence.is_some()) {
+            Some((low, high)) => [low, high].map(grouped),
+            None => [low, high].map(|end| self.rate(end)),
         }
     }
 
@@ -140,6 +176,7 @@ impl Capacity {
             failing_qps,
             live: ["live", "beyond"].into_iter().filter_map(|what| LiveRun::of(line, what)).collect(),
             live_runs: line.number("live_runs").zip(line.number("live_run_s")),
+            at_rate: at_rate(&[line], ""),
             ..Self::default()
         })
     }
@@ -194,6 +231,14 @@ pub(crate) fn capacities(folder: &Folder) -> Vec<Capacity> {
     let asked = by_file(folder).first().and_then(|(_, all)| all.first()).map(|first| first.objective.clone());
     all.retain(|capacity| Some(&capacity.objective) == asked.as_ref());
     all.sort_by(|a, b| b.is_measured().cmp(&a.is_measured()).then(b.qps.total_cmp(&a.qps)));
+    for capacity in all.iter_mut().filter(|capacity| capacity.is_measured()) {
+        let lines = folder.of(Kind::Validation).flat_map(Sheet::lines);
+        let held = lines.filter(|line| {
+            let is_there = line.text("policy") == capacity.policy && line.number("rate_qps") == Some(capacity.qps);
+            is_there && line.text("verdict") == "held"
+        });
+        capacity.at_rate = at_rate(&held.collect::<Vec<_>>(), "measured_");
+    }
     all
 }
 
@@ -290,22 +335,30 @@ fn whiskers(capacities: &[Capacity]) -> String {
 /// The objective as a part of a sentence: `every query is answered within 50 ms`, or the file's own text.
 pub(crate) fn kept_in_words(objective: &str, deadline_ms: Option<f64>) -> String {
     let within = deadline_ms.map_or_else(|| String::from("its deadline"), |ms| format!("{} ms", number(ms)));
-    let percentile = objective.strip_prefix('p').and_then(|rest| rest.split_once(" <= "));
-    match percentile {
-        Some((share, limit)) => format!("{share} % of the queries are answered within {limit}"),
-        None if objective.is_empty() || objective.starts_with("no miss") => {
+    let percentiles: Option<Vec<_>> =
+        objective.split(", ").map(|bound| bound.strip_prefix('p')?.split_once(" <= ")).collect();
+    match percentiles.as_deref() {
+        Some([(share, limit), others @ ..]) => {
+            let others: String =
+                others.iter().map(|(share, limit)| format!(", and {share} % within {limit}")).collect();
+            format!("{share} % of the queries are answered within {limit}{others}")
+        }
+        _ if objective.is_empty() || objective.starts_with("no miss") => {
             format!("every query is answered within {within}")
         }
-        None => objective.to_owned(),
+        _ => objective.to_owned(),
     }
 }
 
 fn tables(folder: &Folder, capacities: &[Capacity]) -> String {
     let is_validated = capacities.iter().any(|c| c.predicted_qps.is_some());
+    let is_known = |name: &str| capacities.iter().any(|c| c.at_rate.iter().any(|(known, _)| *known == name));
+    let told: Vec<&str> = AT_RATE.iter().map(|(name, ..)| *name).filter(|name| is_known(name)).collect();
     let has_bound = capacities.iter().any(|c| c.bound_qps.is_some());
     let mut columns = vec!["policy", "source", "capacity_qps", "fails_at_qps"];
     columns.extend(if is_validated { &["predicted_qps", "error"][..] } else { &[] });
     columns.extend(if has_bound { &["share of bound"][..] } else { &[] });
+    columns.extend(&told);
     columns.extend(["queries per run", "seeds"]);
     let mut table = HtmlTable::new("Capacity by policy", columns);
     let cell = |value: Option<f64>| Cell::of(&value.map_or_else(String::new, |value| value.to_string()));
@@ -318,6 +371,9 @@ fn tables(folder: &Folder, capacities: &[Capacity]) -> String {
         if has_bound {
             cells.push(Cell::share(c.bound_qps.filter(|&bound| bound > 0.0).map(|bound| c.qps / bound), false));
         }
+        let at_rate =
+            |name: &&str| c.at_rate.iter().find(|(known, _)| known == name).map_or("", |(_, text)| text.as_str());
+        cells.extend(told.iter().map(|name| Cell::text(at_rate(name))));
         cells.extend([cell(c.queries), cell(c.seeds)]);
         table.row(cells);
     }

@@ -66,19 +66,11 @@ fn fewest(lines: &[SheetRow<'_>]) -> Option<(String, String)> {
     Some((format!("How many machines meet {objective} at {rate} queries per second?"), answer))
 }
 
-/// What no point varies, as facts.
+/// The machine and the workload, as far as no point varies them.
 pub(crate) fn facts(folder: &Folder) -> Vec<(String, String)> {
-    const NAMES: [(&str, &str); 6] = [
-        ("workload", "Workload"),
-        ("cpus", "CPU workers per machine"),
-        ("gpus", "GPUs per machine"),
-        ("replicas", "Replicas"),
-        ("shards", "Shards"),
-        ("seeds", "Runs per point"),
-    ];
     let lines: Vec<SheetRow<'_>> = folder.of(Kind::Sweep).flat_map(Sheet::lines).collect();
-    let same = NAMES.into_iter().filter(|(column, _)| !lines.is_empty() && !varies(&lines, column));
-    same.map(|(column, name)| (name.to_owned(), lines[0].text(column).to_owned())).collect()
+    let same = ["workload", "cpus", "gpus", "replicas", "shards"].into_iter().filter(|column| !varies(&lines, column));
+    same.map(|column| (column.to_owned(), lines[0].text(column).to_owned())).collect()
 }
 
 /// The warning of points with more CPU workers than were measured.
