@@ -69,7 +69,6 @@ prop_compose! {
         second_sorts in 0..4_u32,
         (decision, handoff) in (0..9_u64, 0..9_u64),
         (has_batches, has_profile) in (any::<bool>(), any::<bool>()),
-        varies in any::<bool>(),
     ) -> MachineModel {
         let mut machine = Machine::new(cpus, 0).with_gpus(gpus, streams, depth);
         for (bit, class) in [Class::CPU2, Class::GPU2].into_iter().enumerate() {
@@ -89,9 +88,8 @@ prop_compose! {
         let ns = decision as f64;
         let any = RoundCost { round_ns: 3.0 * ns, arrival_ns: ns, batch_ns: ns, answer_ns: 0.0 };
         let policies = BTreeMap::from([(String::from("mct"), RoundCost { arrival_ns: 2.0 * ns, answer_ns: ns, ..any })]);
-        let rounds = if varies { Ratios { permille: vec![500, 2000, 3000], stalls_us: vec![(1, 1)] } } else { Ratios::default() };
         let costs = vec![DispatcherCosts { lanes: 1, any, policies }];
-        let dispatcher = DispatcherProfile { costs, drift: 0.0, rounds };
+        let dispatcher = DispatcherProfile { costs, ..DispatcherProfile::default() };
         let classes = BTreeMap::from([(Class::CPU, lane_profile()), (Class::GPU, lane_profile())]);
         MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, dispatcher, None).model(&model, |_| false)
     }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use tandem::base::ids::{ProcessorId, QueryId};
 use tandem::base::machine::{Class, FaultKind, FaultPlan, Idle, Machine, PerClass, PlannedFault};
 use tandem::base::time::Nanos;
-use tandem::cost::machine_profile::{DispatcherCosts, DispatcherProfile, Ratios, RoundCost};
+use tandem::cost::machine_profile::{DispatcherCosts, DispatcherProfile, RoundCost};
 use tandem::cost::{BatchCost, Cost, MachineModel, MachineProfile};
 use tandem::live::{self, Ending, LanePool, LaneWork, LiveQuery, LiveRun, QuerySet};
 use tandem::query::{Mode, Query};
@@ -70,9 +70,8 @@ fn with_dispatcher(model: &MachineModel, each: Nanos) -> MachineModel {
     let ns = each.0 as f64;
     let any = RoundCost { round_ns: 3.0 * ns, arrival_ns: ns, batch_ns: 2.0 * ns, answer_ns: 0.5 * ns };
     let policies = BTreeMap::from([(String::from("stealing"), RoundCost { arrival_ns: 4.0 * ns, ..any })]);
-    let rounds = Ratios { permille: vec![1000, 1500, 800], stalls_us: vec![(2, 20)] };
     let costs = vec![DispatcherCosts { lanes: 1, any, policies }];
-    let dispatcher = DispatcherProfile { costs, drift: 0.0, rounds };
+    let dispatcher = DispatcherProfile { costs, ..DispatcherProfile::default() };
     MachineProfile::new(BTreeMap::new(), Idle::Spin, BTreeMap::new(), dispatcher, None).model(model, |_| false)
 }
 

@@ -6,7 +6,6 @@ use proptest::prelude::*;
 use tandem::base::ids::QueryId;
 use tandem::base::machine::{Class, Machine, PerClass};
 use tandem::base::time::Nanos;
-use tandem::cost::machine_profile::Ratios;
 use tandem::cost::{BatchCost, Cost, MachineModel, Parallelism, SpeedUp};
 use tandem::live::{self, Ending, LanePool, LiveRun};
 use tandem::sched::{PolicyFactory, PolicyKind, PolicyOptions};
@@ -68,17 +67,13 @@ fn models() -> impl Strategy<Value = MachineModel> {
     };
     let batches = prop_oneof![Just(None), Just(Some(batches))];
     let overhead = || prop_oneof![Just(0u64), 0u64..3000].prop_map(Nanos);
-    let varied = (1u32..3000, 0u32..20).prop_map(|(ratio, stall_us)| Ratios {
-        permille: vec![1000, ratio, 1200, 700],
-        stalls_us: vec![(2, stall_us)],
-    });
-    let rounds = prop_oneof![Just(None), Just(Some(Ratios::default())), varied.prop_map(Some)];
+    let spread = prop::option::of(0u32..500);
     let parallelism = prop::option::of((1.0..2.0_f64).prop_map(|on_two| {
         let speed_up = SpeedUp::of_all(vec![1.0, on_two, 1.4 * on_two]);
         Arc::new(Parallelism::of(speed_up, (1..30).map(|us| Nanos(us * 1000)).collect()))
     }));
-    (machine, batches, overhead(), overhead(), rounds, 0u32..500, parallelism).prop_map(
-        |(machine, batches, handoff, decision, rounds, spread, parallelism)| {
+    (machine, batches, overhead(), overhead(), spread, parallelism).prop_map(
+        |(machine, batches, handoff, decision, spread, parallelism)| {
             let model = MachineModel {
                 parallelism,
                 batches: PerClass::two(None, batches),
@@ -86,7 +81,7 @@ fn models() -> impl Strategy<Value = MachineModel> {
                 decision,
                 ..machine.into()
             };
-            rounds.map_or(model.clone(), |rounds| on_profile(&model, &rounds, spread))
+            spread.map_or(model.clone(), |spread| on_profile(&model, spread))
         },
     )
 }
@@ -125,14 +120,14 @@ proptest! {
             prop_assert_eq!(driven.log.rows.len(), jobs.len());
             let is_constant = model.dispatcher_time(kind.name()).is_constant();
             prop_assert!(model.decision > Nanos::ZERO || !is_constant || driven.lag.max == Nanos::ZERO);
-            // Every event took its time, and the only other delays were those of varying rounds.
+            // Every event took its time, and the only other delays were those of the core's pauses.
             prop_assert!(jobs.is_empty() || driven.decision.max == model.decision || !is_constant);
         }
     }
 }
 
 #[test]
-fn variation_of_rounds_and_of_lanes_is_felt_by_both_loops() {
+fn variation_of_lanes_is_felt_by_both_loops() {
     let batches = BatchCost {
         host_fixed_us: 4.0,
         host_each_us: 1.0,
@@ -177,13 +172,9 @@ fn variation_of_rounds_and_of_lanes_is_felt_by_both_loops() {
             let run = LiveRun::new(policy, &jobs);
             live::run_under_manual_clock(&mut lane_pool, run, 0).unwrap().log
         };
-        let rounds = Ratios { permille: vec![900, 1500, 3000], stalls_us: vec![(1, 8)] };
-        let both = on_profile(&plain, &rounds, 400);
-        let (calm, steady) = (on_profile(&plain, &Ratios::default(), 400), on_profile(&plain, &rounds, 0));
-        assert_eq!(simulated(&both), driven(&both), "{kind}");
-        for other in [calm, steady] {
-            assert_ne!(simulated(&both), driven(&other), "{kind}");
-            assert_ne!(simulated(&other), driven(&both), "{kind}");
-        }
+        let (varied, steady) = (on_profile(&plain, 400), on_profile(&plain, 0));
+        assert_eq!(simulated(&varied), driven(&varied), "{kind}");
+        assert_ne!(simulated(&varied), driven(&steady), "{kind}");
+        assert_ne!(simulated(&steady), driven(&varied), "{kind}");
     }
 }

@@ -8,9 +8,9 @@ use tandem::cost::machine_profile::{
 };
 use tandem::cost::{MachineModel, MachineProfile};
 
-/// The model on a machine whose lanes and rounds vary. Lanes take time to wake and slow each other down; a GPU's thread
+/// The model on a machine whose lanes vary and pause. Lanes take time to wake and slow each other down; a GPU's thread
 /// prepares one batch while others, which overlap on the device, end.
-pub fn on_profile(model: &MachineModel, rounds: &Ratios, spread: u32) -> MachineModel {
+pub fn on_profile(model: &MachineModel, spread: u32) -> MachineModel {
     let ratios = |mean: u32, stalls_us: Vec<(u32, u32)>| {
         let permille = (0..40).map(|i| mean - spread + i * 7 % 41 * spread / 20).collect();
         Ratios { permille, stalls_us }
@@ -41,7 +41,7 @@ pub fn on_profile(model: &MachineModel, rounds: &Ratios, spread: u32) -> Machine
     let each_ns = model.decision.0 as f64;
     let any = RoundCost { arrival_ns: each_ns, answer_ns: each_ns, ..RoundCost::default() };
     let costs = vec![DispatcherCosts { lanes: 1, any, policies: BTreeMap::new() }];
-    let dispatcher = DispatcherProfile { costs, drift: 0.0, rounds: rounds.clone() };
+    let dispatcher = DispatcherProfile { costs, ..DispatcherProfile::default() };
     // The first two cores pause together.
     let cores = vec![vec![(100, 200)], vec![(100, 200), (2000, 40)], vec![(1200, 7)]];
     let pauses = Pauses { observed_us: 3000, cores, ..Pauses::default() };

@@ -106,7 +106,7 @@ fn seed_50049() {
         options: PolicyOptions { steal_guard: None, shed: Nothing, ..PolicyOptions::default() },
         lanes: vec![(1, 1, 1, 2)],
         batches: vec![],
-        profile: vec![(0, 280)],
+        profile: vec![280],
         handoff: 0,
         decision: 0,
         faults: vec![(13_987, 0, Panic, 0)],

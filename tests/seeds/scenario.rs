@@ -4,7 +4,6 @@ use tandem::base::ids::{DeviceId, ProcessorId, QueryId};
 use tandem::base::machine::{Class, FaultKind, FaultPlan, Machine, PerClass, PlannedFault, Processor};
 use tandem::base::random::Random;
 use tandem::base::time::Nanos;
-use tandem::cost::machine_profile::Ratios;
 use tandem::cost::{BatchCost, Cost, MachineModel};
 use tandem::query::{ArrivalProcess, Burstiness};
 use tandem::sched::{PolicyKind, PolicyOptions, Shed, StealGuard};
@@ -27,8 +26,8 @@ pub struct Scenario {
     pub lanes: Vec<(usize, u32, u32, u32)>,
     /// Fixed host time, host time per query, longest share, crowding and most queries of a GPU's batches.
     pub batches: Vec<(f64, f64, f64, f64, u32)>,
-    /// A machine profile: duration of the dispatcher's stalls in microseconds, and variation of the lanes in permille.
-    pub profile: Vec<(u32, u32)>,
+    /// A machine profile: variation of the lanes in permille.
+    pub profile: Vec<u32>,
     pub handoff: u64,
     pub decision: u64,
     /// Time, lane, kind and duration.
@@ -154,7 +153,6 @@ impl Scenario {
         let batches = (dice.real(0.0, 5.0), dice.real(0.0, 1.0), dice.real(0.0, 1.0), dice.real(1.0, 20.0), 0);
         let most_queries = dice.between(2, 40) as u32;
         let overhead = |dice: &mut Dice| if dice.is(0.5) { 0 } else { dice.between(0, mean as u64 / 5) };
-        let stall_us = dice.one_of(&[0, 5, 60]);
         let (has_profile, spread) = (dice.is(0.15), dice.between(0, 500) as u32);
         Self {
             seed,
@@ -166,7 +164,7 @@ impl Scenario {
             } else {
                 vec![]
             },
-            profile: if has_profile { vec![(stall_us, spread)] } else { vec![] },
+            profile: if has_profile { vec![spread] } else { vec![] },
             handoff: overhead(&mut dice),
             decision: overhead(&mut dice),
             faults,
@@ -208,10 +206,7 @@ impl Scenario {
             ..machine.into()
         };
         match self.profile[..] {
-            [(stall_us, spread)] => {
-                let rounds = Ratios { permille: vec![1000, 1500, 1200, 700], stalls_us: vec![(2, stall_us)] };
-                on_profile(&model, &rounds, spread)
-            }
+            [spread] => on_profile(&model, spread),
             _ => model,
         }
     }

@@ -104,7 +104,7 @@ fn print(profile: &MachineProfile) {
     for (class, lanes) in &profile.classes {
         print_lanes(*class, lanes);
     }
-    let DispatcherProfile { costs, drift, rounds } = &profile.dispatcher;
+    let DispatcherProfile { costs, drift, .. } = &profile.dispatcher;
     let mut table = Table::new(["lanes", "dispatcher's policy", "round ns", "arrival ns", "batch ns", "answer ns"]);
     for point in costs {
         let named = point.policies.iter().map(|(name, cost)| (name.as_str(), cost));
@@ -116,7 +116,7 @@ fn print(profile: &MachineProfile) {
         }
     }
     outln!("{table}");
-    outln!("rounds while lanes are busy: speed varies by {:.1} %, {} stalls\n", 100.0 * drift, rounds.stalls_us.len());
+    outln!("rounds while lanes are busy: speed varies by {:.1} %\n", 100.0 * drift);
     profile.pauses.iter().for_each(print_pauses);
 }
 

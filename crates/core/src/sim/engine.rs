@@ -193,7 +193,7 @@ mod tests {
 
     use super::*;
     use crate::base::machine::Machine;
-    use crate::cost::machine_profile::{DispatcherCosts, DispatcherProfile, Ratios, RoundCost};
+    use crate::cost::machine_profile::{DispatcherCosts, DispatcherProfile, RoundCost};
     use crate::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 
     fn query(id: u32, cpu_ns: u64, gpu_ns: u64) -> SimQuery {
@@ -236,12 +236,11 @@ mod tests {
     }
 
     #[test]
-    fn a_round_that_is_held_up_delays_what_comes_meanwhile_in_both_loops() {
-        let any = RoundCost { arrival_ns: 10.0, answer_ns: 10.0, ..RoundCost::default() };
+    fn a_long_round_delays_what_comes_meanwhile_in_both_loops() {
+        let any = RoundCost { arrival_ns: 1015.0, answer_ns: 1015.0, ..RoundCost::default() };
         let dispatcher = DispatcherProfile {
             costs: vec![DispatcherCosts { lanes: 1, any, policies: BTreeMap::new() }],
-            drift: 0.0,
-            rounds: Ratios { permille: vec![1500], stalls_us: vec![(0, 1)] },
+            ..DispatcherProfile::default()
         };
         let model = MachineModel { dispatcher: Some(Arc::new(dispatcher)), ..Machine::new(1, 0).into() };
         let queries = [query(0, 25, 0)];
@@ -260,7 +259,7 @@ mod tests {
         let driven = drive(dispatcher, &mut times, time, arrivals, job, |_| false).unwrap().into_sink();
         for log in [by_lines, driven] {
             let rows: Vec<_> = log.rows.iter().map(|r| (r.released.0, r.started.0, r.finished.0)).collect();
-            // Each round of one event takes 15 ns and 1 us. The second query arrives during the first round and is decided on
+            // Each round of one event takes 1,015 ns. The second query arrives during the first round and is decided on
             // at 2030; the end of the first query, at 1040, comes during that round and is taken in after it.
             assert_eq!(rows, [(0, 1015, 2030), (1015, 3045, 3070)]);
         }

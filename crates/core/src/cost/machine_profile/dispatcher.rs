@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::blocks::{Place, Stretch};
 use super::lanes::interpolated;
 use super::{DispatcherProfile, PauseClock, Pauses, RoundCost};
-use crate::base::random::{NodeSeed, Purpose, Random};
+use crate::base::random::NodeSeed;
 use crate::base::time::Nanos;
 use crate::cost::Decisions;
 
@@ -14,8 +13,6 @@ use crate::cost::Decisions;
 pub struct DispatcherTime {
     /// Costs of its rounds.
     pub decisions: Decisions,
-    /// Observed times of consecutive rounds over these costs.
-    rounds: Arc<Stretch>,
     /// Pauses of its core.
     pauses: Option<Arc<Pauses>>,
 }
@@ -31,7 +28,7 @@ impl DispatcherTime {
     /// Whether rounds with equal events take equal times.
     #[must_use]
     pub fn is_constant(&self) -> bool {
-        self.rounds.is_empty() && self.pauses.is_none()
+        self.pauses.is_none()
     }
 
     /// Adds pauses of the core that the dispatcher runs on.
@@ -43,29 +40,16 @@ impl DispatcherTime {
     /// The times of the rounds of a node in a run.
     #[must_use]
     pub fn clock(&self, seed: NodeSeed) -> DispatcherClock {
-        let (decisions, rounds) = (self.decisions, Arc::clone(&self.rounds));
         let pauses = self.pauses.as_ref().map(|pauses| PauseClock::new(pauses, 0, seed));
-        let is_constant = self.is_constant();
-        DispatcherClock {
-            is_constant,
-            decisions,
-            rounds,
-            pauses,
-            place: Place::default(),
-            random: seed.stream(Purpose::Rounds, 0),
-        }
+        DispatcherClock { decisions: self.decisions, pauses }
     }
 }
 
 /// The times of consecutive rounds.
 #[derive(Clone, Debug)]
 pub struct DispatcherClock {
-    is_constant: bool,
     decisions: Decisions,
-    rounds: Arc<Stretch>,
     pauses: Option<PauseClock>,
-    place: Place,
-    random: Random,
 }
 
 impl DispatcherClock {
@@ -74,14 +58,6 @@ impl DispatcherClock {
     #[inline(always)]
     pub fn end_of_round(&mut self, now: Nanos, arrivals: u32, batches: u32, answers: u32) -> Nanos {
         let time = self.decisions.of(arrivals, batches, answers);
-        if self.is_constant { now + time } else { self.varied(now, time) }
-    }
-
-    #[inline]
-    fn varied(&mut self, now: Nanos, time: Nanos) -> Nanos {
-        self.place.advance(&mut self.random);
-        let (ratio, stall) = self.rounds.at(&self.place);
-        let time = time.scaled(ratio) + stall;
         self.pauses.as_mut().map_or(now + time, |pauses| pauses.end_of(now, time))
     }
 }
@@ -101,7 +77,7 @@ impl DispatcherProfile {
             batch: at(|cost| cost.batch_ns),
             answer: at(|cost| cost.answer_ns),
         };
-        DispatcherTime { decisions, rounds: Arc::new((&self.rounds).into()), pauses: None }
+        decisions.into()
     }
 }
 
@@ -109,11 +85,11 @@ impl DispatcherProfile {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::{DispatcherCosts, Ratios};
+    use super::super::DispatcherCosts;
     use super::*;
 
     #[test]
-    fn costs_are_interpolated_by_lanes_and_rounds_vary_as_observed() {
+    fn costs_are_interpolated_by_lanes() {
         let cost = |ns| RoundCost { round_ns: ns, arrival_ns: ns / 2.0, batch_ns: ns, answer_ns: ns / 4.0 };
         let at = |lanes, any, slow| DispatcherCosts {
             lanes,
@@ -121,7 +97,7 @@ mod tests {
             policies: BTreeMap::from([(String::from("slow"), cost(slow))]),
         };
         let costs = vec![at(1, 100.0, 400.0), at(3, 200.0, 800.0)];
-        let mut profile = DispatcherProfile { costs, ..DispatcherProfile::default() };
+        let profile = DispatcherProfile { costs, ..DispatcherProfile::default() };
         let decisions =
             |ns| Decisions { round: Nanos(ns), arrival: Nanos(ns / 2), batch: Nanos(ns), answer: Nanos(ns / 4) };
         assert_eq!(profile.time(2, "any").decisions, Decisions { answer: Nanos(38), ..decisions(150) });
@@ -131,7 +107,5 @@ mod tests {
             profile.time(2, "slow").clock(seed).end_of_round(Nanos::ZERO, 2, 1, 3),
             Nanos(600 + 600 + 600 + 450)
         );
-        profile.rounds = Ratios { permille: vec![1500], stalls_us: vec![(0, 3)] };
-        assert_eq!(profile.time(2, "slow").clock(seed).end_of_round(Nanos::ZERO, 2, 1, 3), Nanos(3 * 2250 / 2 + 3000));
     }
 }

@@ -6,7 +6,7 @@
 //! ```text
 //!  single query   hand-over | (each + predicted · ratio) · after_idle · beside + stall | hand-back
 //!  batch          hand-over | thread: host · ratio · beside;  device: device · ratio · beside | hand-back
-//!  dispatcher     (round + arrivals · a + batches · b + answers · n) · ratio + stall
+//!  dispatcher     round + arrivals · a + batches · b + answers · n
 //! ```
 //!
 //! Ratios are not fitted to a distribution. The file holds stretches of consecutive batches as they were observed, and the
@@ -26,7 +26,7 @@
 //! | `observed` | by queries of a batch and busy lanes of the class: ratios of the time to its prediction |
 //! | `power` | idle watts of each device, busy watts and energy per query by queries of a batch; only with an energy counter |
 //! | `pauses` | by core: start and duration of each moment in which something else ran on it |
-//! | `dispatcher` | by lanes and policy: time per round, arrival, batch and answer, with observed ratios of rounds |
+//! | `dispatcher` | by lanes and policy: time per round, arrival, batch and answer |
 //!
 //! The ratios belong to the index and the queries that the machine was measured with: queries whose lists exceed the caches
 //! slow each other down more. The file is JSON for people to read and edit; errors have line and column. A class that is not
@@ -161,9 +161,10 @@ pub struct DispatcherProfile {
     /// Relative standard deviation of the mean ratio between rounds of the measurement.
     #[serde(default)]
     pub drift: f64,
-    /// Times of consecutive rounds under load over their costs; empty if rounds do not vary.
-    #[serde(default, skip_serializing_if = "Ratios::is_empty")]
-    pub rounds: Ratios,
+    /// Ratios of rounds to their costs in files of older programs. They were misfit of the costs between loads, played as if
+    /// it were variation in time, and overloaded the simulated dispatcher: they are not read (docs/tried.md).
+    #[serde(default, skip_serializing)]
+    pub(crate) rounds: serde::de::IgnoredAny,
 }
 
 /// Costs of the dispatcher with one number of lanes.

@@ -130,9 +130,9 @@ pub(super) fn lanes(class: Class, stages: &Stages, (cpus, gpus): (usize, usize))
     }
 }
 
-/// The dispatcher's costs on lanes that only let time pass, and the variation of rounds beside busy lanes over the costs of
-/// [`PROBE`](super::dispatcher::PROBE). Rounds with many answers would show errors of their predicted cost as variation. The
-/// mean ratio of these rounds is left out: with it, the predicted capacity of `combined` was 26 % too low (docs/tried.md).
+/// The dispatcher's costs on lanes that only let time pass, and the drift of rounds beside busy lanes over the costs of
+/// [`PROBE`](super::dispatcher::PROBE). The mean ratio of these rounds is left out: with it, the predicted capacity of
+/// `combined` was 26 % too low. Their ratios one by one are left out, too (docs/tried.md).
 pub(super) fn dispatcher(mut costs: Vec<DispatcherCosts>, stages: &Stages, cpus: usize) -> DispatcherProfile {
     let probe = costs.iter_mut().filter_map(|at| at.policies.remove(super::dispatcher::PROBE)).last();
     let (Some(cost), Some(seen)) = (probe, stages.get(&Stage::Stream(Class::CPU, cpus))) else {
@@ -141,11 +141,7 @@ pub(super) fn dispatcher(mut costs: Vec<DispatcherCosts>, stages: &Stages, cpus:
     let of_round = |round: &Round| (round.time.as_us(), predicted_us(&cost, round));
     let runs: Vec<Vec<(f64, f64)>> = seen.iter().map(|run| run.rounds.iter().map(of_round).collect()).collect();
     let means: Vec<f64> = runs.iter().map(|run| quotient(run.iter().copied())).collect();
-    let mut rounds = stretch(&runs, 0.0, LEAST_PAUSE);
-    let mean = rounds.mean();
-    let relative = |permille: u32| (f64::from(permille) / mean).round().max(1.0) as u32;
-    rounds.permille.iter_mut().for_each(|permille| *permille = relative(*permille));
-    DispatcherProfile { costs, drift: rounded(scatter(&means)), rounds }
+    DispatcherProfile { costs, drift: rounded(scatter(&means)), ..DispatcherProfile::default() }
 }
 
 /// The predicted time of a round.
@@ -522,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_beside_busy_lanes_vary_around_a_mean_ratio_of_1() {
+    fn the_speed_of_rounds_beside_busy_lanes_drifts() {
         let cost = RoundCost { round_ns: 100.0, arrival_ns: 50.0, batch_ns: 0.0, answer_ns: 0.0 };
         let policies = BTreeMap::from([(super::super::dispatcher::PROBE.to_owned(), cost)]);
         let costs = vec![DispatcherCosts { lanes: 1, any: cost, policies }];
@@ -530,7 +526,6 @@ mod tests {
         let seen = |time| Seen { round: 0, lanes: Vec::new(), rounds: vec![Round { time, ..round }; 20] };
         let runs = vec![seen(round.time), seen(round.time.scaled(2.0))];
         let found = dispatcher(costs, &BTreeMap::from([(Stage::Stream(Class::CPU, 3), runs)]), 3);
-        assert_eq!(found.rounds.permille, [[667; 20], [1333; 20]].concat());
         assert!(found.costs[0].policies.is_empty() && (found.drift - 0.4714).abs() < 1e-9, "{found:?}");
     }
 }
