@@ -327,6 +327,7 @@ mod tests {
             vec![row(0, Class::CPU, 0, 0, 3000), row(1, Class::CPU, 0, 0, 3000), row(2, Class::GPU, 1, 100, 640)];
         let spread = |ns| Spread { p50: Nanos(ns), ..Spread::default() };
         let outcome = LiveOutcome {
+            course: Default::default(),
             log: RunLog { rows, ..RunLog::default() },
             ending: Ending::Complete,
             lag: Spread::default(),

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::gaps::LEAST_GAP;
 use super::ring::Sleeper;
 use crate::base::time::Nanos;
 
@@ -38,9 +39,21 @@ pub(super) trait Clock {
     /// real time passes without it.
     fn pass(&mut self, time: Nanos);
 
-    /// Waits until `until` or a shorter time; the caller then looks again at what is due. A completion, as
+    /// Whether the driver has a core of its own, so that only the machine can hold it up.
+    fn owns_core(&self) -> bool;
+
+    /// Waits from `now` until `until` or a shorter time; the caller then looks again at what is due. A completion, as
     /// `has_completion` reports it, ends the wait. `busy` says that a worker runs, so that one may come at any moment.
-    fn wait(&mut self, until: Nanos, driver: &Sleeper, busy: bool, has_completion: impl FnMut() -> bool);
+    ///
+    /// Returns the time until which the wait is explained: the last look at the clock, or the intended end of a sleep.
+    fn wait(
+        &mut self,
+        now: Nanos,
+        until: Nanos,
+        driver: &Sleeper,
+        busy: bool,
+        has_completion: impl FnMut() -> bool,
+    ) -> Nanos;
 }
 
 #[derive(Debug)]
@@ -99,22 +112,39 @@ impl Clock for RealClock {
 
     fn pass(&mut self, _time: Nanos) {}
 
-    fn wait(&mut self, until: Nanos, driver: &Sleeper, busy: bool, mut has_completion: impl FnMut() -> bool) {
-        let now = self.now();
+    fn owns_core(&self) -> bool {
+        self.owns_core
+    }
+
+    fn wait(
+        &mut self,
+        now: Nanos,
+        until: Nanos,
+        driver: &Sleeper,
+        busy: bool,
+        mut has_completion: impl FnMut() -> bool,
+    ) -> Nanos {
         let left = Duration::from_nanos(until.since(now).0);
         let sleep = left.min(LONGEST_SLEEP);
         if sleep > EARLY && !(self.owns_core && (busy || self.spins)) {
             driver.sleep(sleep - EARLY, has_completion);
-            return;
+            return now + Nanos((sleep - EARLY).as_nanos() as u64);
         }
         let poll_end = until.min(now + Nanos(sleep.as_nanos() as u64));
-        while !has_completion() && self.now() < poll_end {
+        let mut looked = now;
+        while !has_completion() {
+            let at = self.now();
+            if at >= poll_end || at.since(looked) > LEAST_GAP {
+                break;
+            }
+            looked = at;
             if self.owns_core {
                 (0..PAUSES).for_each(|_| std::hint::spin_loop());
             } else {
                 std::thread::yield_now();
             }
         }
+        looked
     }
 }
 
@@ -145,7 +175,18 @@ impl Clock for ManualClock {
         self.now += time;
     }
 
-    fn wait(&mut self, until: Nanos, _driver: &Sleeper, busy: bool, mut has_completion: impl FnMut() -> bool) {
+    fn owns_core(&self) -> bool {
+        true
+    }
+
+    fn wait(
+        &mut self,
+        _now: Nanos,
+        until: Nanos,
+        _driver: &Sleeper,
+        busy: bool,
+        mut has_completion: impl FnMut() -> bool,
+    ) -> Nanos {
         if busy {
             // Workers take real time; their completions carry the time at which the clock stands.
             while !has_completion() {
@@ -154,6 +195,7 @@ impl Clock for ManualClock {
         } else {
             self.now = self.now.max(until);
         }
+        self.now
     }
 }
 
@@ -166,13 +208,13 @@ mod tests {
         let mut clock = ManualClock::default();
         let driver = Sleeper::default();
         let mut looks = 0;
-        clock.wait(Nanos(7), &driver, true, || {
+        clock.wait(Nanos::ZERO, Nanos(7), &driver, true, || {
             looks += 1;
             looks == 3
         });
         assert_eq!((looks, clock.now()), (3, Nanos::ZERO));
-        clock.wait(Nanos(7), &driver, false, || false);
-        clock.wait(Nanos(5), &driver, false, || false);
+        clock.wait(Nanos::ZERO, Nanos(7), &driver, false, || false);
+        clock.wait(Nanos(7), Nanos(5), &driver, false, || false);
         assert_eq!(clock.now(), Nanos(7));
     }
 }

@@ -16,11 +16,15 @@
 mod joins;
 mod limits;
 
+use self::limits::{LostRun, Watchdog};
+
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::clock::{Clock, thread_time};
 use super::ending::{Ending, LiveError};
+use super::gaps::{Course, Gap, GapOf, SLACK};
+use super::lane_set::{LaneSet, Members};
 use super::record::{Record, Sample, Sampled};
 use super::ring::{Completion, Sleeper, Survived};
 use super::served::{Round, ServedBatch};
@@ -31,7 +35,7 @@ use crate::base::machine::{LaneFault, Machine, PerClass};
 use crate::base::random::NodeSeed;
 use crate::base::time::Nanos;
 use crate::cost::machine_profile::DispatcherClock;
-use crate::cost::{MachineModel, Rerun, ServiceTimes};
+use crate::cost::{Cost, MachineModel, Rerun, ServiceTimes};
 use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, LawBroken, RunLog};
 
 #[derive(Debug)]
@@ -51,6 +55,7 @@ pub(super) struct LiveRunResult {
     pub(super) unfinished: usize,
     pub(super) worked: PerClass<Nanos>,
     pub(super) driver_time: Duration,
+    pub(super) course: Course,
     pub(super) ending: Ending,
 }
 
@@ -63,111 +68,73 @@ pub(super) struct Limits<'a> {
     pub(super) abandon_after: Option<Nanos>,
 }
 
-/// Drives `jobs`, in order of arrival, through the dispatcher to the lanes.
-#[expect(clippy::too_many_arguments, reason = "called once, by what has just made all of these")]
-pub(super) fn drive<C: Clock, R: Record>(
+/// What a run is driven with.
+#[derive(Debug)]
+pub(super) struct Setup<'a, T, J, R> {
+    pub(super) model: &'a MachineModel,
+    pub(super) seed: NodeSeed,
+    pub(super) lanes: &'a mut [Lane],
+    /// The profiled costs of the workload's rows.
+    pub(super) costs: &'a [PerClass<Cost>],
+    /// The driver's own thread, for workers to wake.
+    pub(super) sleeper: &'a Sleeper,
+    pub(super) times: T,
+    pub(super) dispatcher: Dispatcher<(Sampled, R)>,
+    /// In order of arrival.
+    pub(super) jobs: J,
+}
+
+/// Drives jobs through the dispatcher to the lanes.
+pub(super) fn drive<C: Clock, T: ServiceTimes, J: ExactSizeIterator<Item = Job>, R: Record>(
     start_clock: impl FnOnce() -> C,
-    (model, seed): (&MachineModel, NodeSeed),
-    lanes: &mut [Lane],
-    sleeper: &Sleeper,
-    times: impl ServiceTimes,
-    dispatcher: Dispatcher<(Sampled, R)>,
-    mut jobs: impl ExactSizeIterator<Item = Job>,
+    setup: Setup<'_, T, J, R>,
     limits: Limits<'_>,
 ) -> LiveRunResult {
-    let kept = dispatcher.sink().0.expected(jobs.len());
-    let next_job = jobs.next();
-    let starts = lanes.iter().map(|lane| match lane {
-        Lane::Worker(lane) => vec![ServedBatch::default(); lane.slots()],
-        Lane::Recorded => Vec::new(),
-    });
-    let has_threads = lanes.iter().any(|lane| matches!(lane, Lane::Worker(_)));
-    let mut driver = Driver {
-        starts: starts.collect(),
-        last_done: vec![0; lanes.len()],
-        working: vec![0; lanes.len().div_ceil(64)],
-        batches_working: 0,
-        machine: &model.machine,
-        dispatcher_clock: model.dispatcher_time(dispatcher.policy_name()).clock(seed),
-        watchdog: model.faults.watchdog,
-        lost_after: model.faults.lost_after,
-        watch_at: Nanos::ZERO,
-        awake_since: Nanos::ZERO,
-        sleeper,
-        times,
-        sample: dispatcher.sink().0.sample(),
-        dispatcher,
-        jobs,
-        next_job,
-        queue: EventQueue::new(),
-        actions: Vec::with_capacity(2 * lanes.len() + 1),
-        lanes,
-        lags: Histogram::ready(),
-        decided: Histogram::ready(),
-        handoffs: PerClass::from_fn(|class| {
-            let has_class = has_threads && model.machine.count(class) > 0;
-            if has_class { Histogram::ready() } else { Histogram::default() }
-        }),
-        // Each job arrives and finishes; decisions are at most as many as events.
-        rounds: room_for(
-            2 * kept,
-            Round { arrivals: u32::MAX, batches: u32::MAX, answers: u32::MAX, time: Nanos::MAX },
-        ),
-        num_rounds: 0,
-        served: room_for(
-            if has_threads { kept } else { 0 },
-            ServedBatch { number: u32::MAX, started: Nanos::MAX, ..ServedBatch::default() },
-        ),
-        look_at: limits::LOOK,
-        backlog: 0,
-        grown: 0,
-        worked: PerClass::default(),
-        ending: Ending::Complete,
-        clock: start_clock(),
-    };
+    let mut driver = Driver::new(setup, start_clock);
     let began = thread_time();
     driver.run(limits);
     let driver_time = thread_time().saturating_sub(began);
-    let ended = driver.clock.now();
-    let Driver { mut dispatcher, lags, decided, handoffs, rounds, served, worked, ending, .. } = driver;
-    let open: Vec<Job> = dispatcher.unfinished().copied().collect();
-    open.iter().for_each(|job| dispatcher.sink_mut().1.unanswered(job, ended.since(job.arrival)));
-    let (unfinished, decisions) = (open.len(), decided);
-    let log = dispatcher.into_sink().0.into_log();
-    LiveRunResult { log, lags, decisions, handoffs, rounds, served, unfinished, worked, driver_time, ending }
+    driver.into_result(driver_time)
 }
 
 struct Driver<'a, C, T, J, R> {
     clock: C,
-    machine: &'a Machine,
     /// The driver's own time for its events, under a clock that it must advance.
     dispatcher_clock: DispatcherClock,
-    /// Time that a lane may spend on a batch; the next check of it is due at `watch_at`.
-    watchdog: Nanos,
-    /// Time after which a lane without a fallback is given up.
-    lost_after: Nanos,
-    watch_at: Nanos,
-    /// Start of the time in which the driver has looked as often as it should. A gap means that the whole machine stood
-    /// still, lanes included.
-    awake_since: Nanos,
-    lanes: &'a mut [Lane],
-    /// The driver's own thread, for workers to wake.
-    sleeper: &'a Sleeper,
-    times: T,
     dispatcher: Dispatcher<(Sampled, R)>,
+    times: T,
     /// Jobs not yet released: the next one, and the rest.
     next_job: Option<Job>,
     jobs: J,
     /// Recorded completions and the wake-up.
     queue: EventQueue,
     actions: Vec<Action>,
+    lanes: Lanes<'a>,
+    seen: Statistics,
+    watchdog: Watchdog,
+    lost_run: LostRun,
+    ending: Ending,
+}
+
+/// The lanes, with what the driver knows of their batches.
+struct Lanes<'a> {
+    all: &'a mut [Lane],
+    machine: &'a Machine,
+    costs: &'a [PerClass<Cost>],
+    sleeper: &'a Sleeper,
     /// The batches under way, by lane and slot of its ring.
     starts: Vec<Vec<ServedBatch>>,
     /// End of each lane's last batch, since the lane pool was made.
     last_done: Vec<u64>,
-    /// Lanes whose workers have batches, as bits, with the number of their batches.
-    working: Vec<u64>,
+    /// Lanes whose workers have batches, with the number of their batches.
+    working: LaneSet,
     batches_working: usize,
+    /// The last end of a query on a CPU worker.
+    last_end: Nanos,
+}
+
+/// What a run measures.
+struct Statistics {
     lags: Histogram,
     decided: Histogram,
     handoffs: PerClass<Histogram>,
@@ -177,11 +144,88 @@ struct Driver<'a, C, T, J, R> {
     num_rounds: u32,
     served: Vec<ServedBatch>,
     worked: PerClass<Nanos>,
-    ending: Ending,
-    /// The next check for a lost run, the jobs in flight at the last one, and the looks in a row that found more of them.
-    look_at: Nanos,
-    backlog: usize,
-    grown: u32,
+    course: Course,
+    planned: usize,
+}
+
+impl Statistics {
+    /// The third of the run, by released jobs.
+    fn third(&self) -> usize {
+        (3 * self.lags.len() / self.planned.max(1)).min(2)
+    }
+}
+
+impl<'a, C: Clock, T: ServiceTimes, J: ExactSizeIterator<Item = Job>, R: Record> Driver<'a, C, T, J, R> {
+    /// Reserves all memory of the run, then starts its clock.
+    fn new(setup: Setup<'a, T, J, R>, start_clock: impl FnOnce() -> C) -> Self {
+        let Setup { model, seed, lanes: all, costs, sleeper, times, dispatcher, mut jobs } = setup;
+        let (planned, sample) = (jobs.len(), dispatcher.sink().0.sample());
+        let kept = dispatcher.sink().0.expected(planned);
+        let starts = all.iter().map(|lane| match lane {
+            Lane::Worker(lane) => vec![ServedBatch::default(); lane.slots()],
+            Lane::Recorded => Vec::new(),
+        });
+        let has_threads = all.iter().any(|lane| matches!(lane, Lane::Worker(_)));
+        let seen = Statistics {
+            lags: Histogram::ready(),
+            decided: Histogram::ready(),
+            handoffs: PerClass::from_fn(|class| {
+                let has_class = has_threads && model.machine.count(class) > 0;
+                if has_class { Histogram::ready() } else { Histogram::default() }
+            }),
+            sample,
+            // Each job arrives and finishes; decisions are at most as many as events.
+            rounds: room_for(
+                2 * kept,
+                Round { arrivals: u32::MAX, batches: u32::MAX, answers: u32::MAX, time: Nanos::MAX },
+            ),
+            num_rounds: 0,
+            served: room_for(
+                if has_threads { kept } else { 0 },
+                ServedBatch { number: u32::MAX, started: Nanos::MAX, ..ServedBatch::default() },
+            ),
+            worked: PerClass::default(),
+            course: Course::new(),
+            planned,
+        };
+        let num_lanes = all.len();
+        let lanes = Lanes {
+            starts: starts.collect(),
+            all,
+            machine: &model.machine,
+            costs,
+            sleeper,
+            last_done: vec![0; num_lanes],
+            working: LaneSet::of(num_lanes),
+            batches_working: 0,
+            last_end: Nanos::ZERO,
+        };
+        Self {
+            dispatcher_clock: model.dispatcher_time(dispatcher.policy_name()).clock(seed),
+            dispatcher,
+            times,
+            next_job: jobs.next(),
+            jobs,
+            queue: EventQueue::new(),
+            actions: Vec::with_capacity(2 * num_lanes + 1),
+            lanes,
+            seen,
+            watchdog: Watchdog::of(&model.faults),
+            lost_run: LostRun::default(),
+            ending: Ending::Complete,
+            clock: start_clock(),
+        }
+    }
+
+    fn into_result(self, driver_time: Duration) -> LiveRunResult {
+        let ended = self.clock.now();
+        let Self { mut dispatcher, seen, ending, .. } = self;
+        let Statistics { lags, decided: decisions, handoffs, rounds, served, worked, course, .. } = seen;
+        let open: Vec<Job> = dispatcher.unfinished().copied().collect();
+        open.iter().for_each(|job| dispatcher.sink_mut().1.unanswered(job, ended.since(job.arrival)));
+        let (unfinished, log) = (open.len(), dispatcher.into_sink().0.into_log());
+        LiveRunResult { log, lags, decisions, handoffs, rounds, served, unfinished, worked, driver_time, course, ending }
+    }
 }
 
 impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C, T, J, R> {
@@ -189,7 +233,7 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
         let mut now = self.clock.now();
         loop {
             self.look_at_limits(limits, now);
-            if now >= self.watch_at {
+            if now >= self.watchdog.look_at {
                 self.watch(now);
             }
             let taken = self.take_events(now);
@@ -200,23 +244,27 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
                 }
                 self.decide();
                 let end = self.clock.now();
-                self.note_round(Round { time: end.since(now), ..taken });
+                let round = Round { time: end.since(now), ..taken };
+                self.note_round(round);
+                self.note_gap(now + round.explained(), end);
                 now = end;
                 continue;
             }
             let due = self.queue.peek().unwrap_or(Nanos::MAX).min(self.next_arrival().unwrap_or(Nanos::MAX));
-            if due == Nanos::MAX && self.batches_working == 0 {
+            let is_busy = self.lanes.batches_working > 0;
+            if due == Nanos::MAX && !is_busy {
                 break;
             }
-            let (lanes, working) = (&*self.lanes, &self.working);
-            let has_completion = || working.iter().enumerate().any(|(word, &bits)| completed(lanes, word, bits) != 0);
-            let due = if self.batches_working > 0 { due.min(self.watch_at) } else { due };
-            self.clock.wait(due, self.sleeper, self.batches_working > 0, has_completion);
+            let lanes = &self.lanes;
+            let has_completion = || (0..lanes.working.words()).any(|word| !lanes.completed(word).is_empty());
+            let due = if is_busy { due.min(self.watchdog.look_at) } else { due };
+            let explained = self.clock.wait(now, due, lanes.sleeper, is_busy, has_completion);
             now = self.clock.now();
+            self.note_gap(explained, now);
         }
         // The answers of a pipeline's last batch may still be compared.
-        for i in 0..self.lanes.len() {
-            let Lane::Worker(lane) = &self.lanes[i] else { continue };
+        for i in 0..self.lanes.all.len() {
+            let Lane::Worker(lane) = &self.lanes.all[i] else { continue };
             // The job that it helped with may have failed.
             lane.rings.set_lead(None);
             if let Err(error) = lane.settle() {
@@ -226,12 +274,27 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
     }
 
     fn note_round(&mut self, round: Round) {
-        let events = u64::from(round.events());
-        self.decided.add(Nanos(round.time.0 / events.max(1)), events);
-        if self.sample.keeps(self.num_rounds) {
-            self.rounds.push(round);
+        let (events, seen) = (u64::from(round.events()), &mut self.seen);
+        seen.decided.add(Nanos(round.time.0 / events.max(1)), events);
+        if seen.sample.keeps(seen.num_rounds) {
+            seen.rounds.push(round);
         }
-        self.num_rounds = self.num_rounds.wrapping_add(1);
+        seen.num_rounds = seen.num_rounds.wrapping_add(1);
+    }
+
+    /// Notes a gap of the driver, if it read the clock at `now` long after what it did was `explained`.
+    #[inline]
+    fn note_gap(&mut self, explained: Nanos, now: Nanos) {
+        if let Some(gap) = Gap::after(GapOf::Driver, explained, now).filter(|_| self.clock.owns_core()) {
+            self.note(gap);
+        }
+    }
+
+    #[cold]
+    fn note(&mut self, gap: Gap) {
+        let third = self.seen.third();
+        self.seen.course.note(third, gap);
+        self.dispatcher.sink_mut().1.gap(&gap);
     }
 
     fn goes_on(&self) -> bool {
@@ -249,9 +312,9 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
     /// later events get no earlier time.
     fn take_events(&mut self, mut now: Nanos) -> Round {
         let (mut taken, mut due_now) = (Round::default(), 0);
-        if self.batches_working > 0 {
-            for word in 0..self.working.len() {
-                for lane in members(word, completed(self.lanes, word, self.working[word])) {
+        if self.lanes.batches_working > 0 {
+            for word in 0..self.lanes.working.words() {
+                for lane in self.lanes.completed(word) {
                     self.take_completions(lane, &mut now, &mut taken);
                 }
             }
@@ -275,32 +338,42 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
                 }
                 Due::Arrival => {
                     taken.arrivals += 1;
-                    if let Some(job) = self.next_job {
-                        self.next_job = self.jobs.next();
-                        self.lags.push(now.since(job.arrival));
-                        let arrived = self.dispatcher.arrive(now, job);
-                        self.keep_law(arrived);
-                    }
+                    self.release(now);
                 }
             }
         }
         taken
     }
 
+    fn release(&mut self, now: Nanos) {
+        let Some(job) = self.next_job else { return };
+        self.next_job = self.jobs.next();
+        let (third, lag) = (self.seen.third(), now.since(job.arrival));
+        self.seen.lags.push(lag);
+        let third = &mut self.seen.course.thirds[third];
+        (third.lag, third.ended) = (third.lag.max(lag), now);
+        let arrived = self.dispatcher.arrive(now, job);
+        self.keep_law(arrived);
+    }
+
     /// Takes the batches that a lane has completed, and counts them with their queries.
     fn take_completions(&mut self, lane: usize, now: &mut Nanos, taken: &mut Round) {
         let processor = ProcessorId(lane as u32);
-        while let Lane::Worker(worker) = &mut self.lanes[lane] {
+        while let Lane::Worker(worker) = &mut self.lanes.all[lane] {
             let slot = worker.oldest_slot();
             let Some(completion) = worker.take_completion() else { break };
             let Completion { picked_up, worked, host, prepared, device, done, has_failed, again } = completion;
-            *now = (*now).max(self.clock.at(done));
+            let ended = self.clock.at(done);
+            *now = (*now).max(ended);
             let now = *now;
-            self.batches_working -= 1;
+            let begun = self.lanes.starts[lane][slot];
+            self.note_end(&begun, ended);
+            self.lanes.batches_working -= 1;
+            let Lane::Worker(worker) = &mut self.lanes.all[lane] else { break };
             if worker.under_way() == 0 {
-                self.working[lane / 64] &= !(1 << (lane % 64));
+                self.lanes.working.remove(lane);
             }
-            let number = self.starts[lane][slot].number;
+            let number = begun.number;
             if again {
                 self.dispatcher.rerun(processor, number, &Rerun { fault: None });
             }
@@ -315,30 +388,66 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
                 }
                 continue;
             }
-            let class = self.machine.class(processor);
-            let begun = self.starts[lane][slot];
-            let begin = begun.started.max(self.clock.at(self.last_done[lane]));
-            self.last_done[lane] = done;
+            let class = self.lanes.machine.class(processor);
+            let begin = begun.started.max(self.clock.at(self.lanes.last_done[lane]));
+            self.lanes.last_done[lane] = done;
             let served = ServedBatch {
                 out: self.clock.at(picked_up).since(begin),
                 worked: Nanos(worked),
                 host: Nanos(host),
                 prepared: Nanos(prepared),
                 device: Nanos(device),
-                back: now.since(self.clock.at(done)),
+                back: now.since(ended),
                 ..begun
             };
-            self.handoffs[class].push(served.handoff());
-            if self.sample.keeps(number) {
-                self.served.push(served);
+            let third = self.seen.third();
+            let seen = &mut self.seen;
+            seen.handoffs[class].push(served.handoff());
+            if seen.sample.keeps(number) {
+                seen.served.push(served);
             }
-            self.worked[class] += Nanos(worked);
+            seen.worked[class] += Nanos(worked);
+            seen.course.thirds[third].worked[class] += Nanos(worked);
             self.release_helpers(processor);
             match self.dispatcher.finish(now, processor) {
                 Ok(ended) => taken.answers += ended as u32,
                 Err(law) => fail(&mut self.ending, LiveError::Law(law)),
             }
         }
+    }
+
+    /// Notes the end of a batch, and the gap of all CPU workers before it.
+    #[inline]
+    fn note_end(&mut self, begun: &ServedBatch, ended: Nanos) {
+        if self.lanes.shows_gaps(begun.processor) {
+            if Gap::after(GapOf::Lanes, self.lanes.last_end, ended).is_some()
+                && let Some(gap) = self.gap_of_lanes(begun, ended)
+            {
+                self.note(gap);
+            }
+            self.lanes.last_end = self.lanes.last_end.max(ended);
+        }
+    }
+
+    /// The time for which no CPU worker ended anything before the batch `begun` ended, less what the queries under way
+    /// explain.
+    #[cold]
+    fn gap_of_lanes(&self, begun: &ServedBatch, ended: Nanos) -> Option<Gap> {
+        let lanes = &self.lanes;
+        let explained = |batch: &ServedBatch| {
+            let class = lanes.machine.class(batch.processor);
+            let alone = |&row: &u32| lanes.costs.get(row as usize).map_or(Nanos::MAX, |costs| costs[class].alone);
+            let rows = self.dispatcher.rows(batch.processor, batch.number);
+            let alone = rows.iter().map(alone).fold(Nanos::ZERO, |sum, alone| sum + alone);
+            let begin = batch.started.max(self.clock.at(lanes.last_done[batch.processor.index()]));
+            begin + Nanos(alone.0.saturating_mul(SLACK))
+        };
+        let others = (0..lanes.working.words()).flat_map(|word| lanes.working.of_word(word)).filter_map(|lane| {
+            let Lane::Worker(worker) = &lanes.all[lane] else { return None };
+            let is_other = lane != begun.processor.index() && lanes.shows_gaps(ProcessorId(lane as u32));
+            is_other.then(|| explained(&lanes.starts[lane][worker.oldest_slot()]))
+        });
+        Gap::after(GapOf::Lanes, others.fold(lanes.last_end.max(explained(begun)), Nanos::max), ended)
     }
 
     fn decide(&mut self) {
@@ -352,53 +461,54 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
         if !self.goes_on() {
             return;
         }
-        for &action in &self.actions {
-            match action {
+        for at in 0..self.actions.len() {
+            match self.actions[at] {
                 Action::WakeAt(at) => self.queue.wake_at(at),
-                Action::Start(processor, number) => {
-                    let rows = self.dispatcher.rows(processor, number);
-                    let lane = processor.index();
-                    match &mut self.lanes[lane] {
-                        Lane::Worker(worker) => {
-                            let idle = match worker.under_way() {
-                                0 => now.since(self.clock.at(self.last_done[lane])),
-                                _ => Nanos::ZERO,
-                            };
-                            let busy = self.working.iter().map(|word| word.count_ones()).sum::<u32>();
-                            let busy = busy - (self.working[lane / 64] >> (lane % 64) & 1) as u32;
-                            let (started, number) = (now, number);
-                            let begun =
-                                ServedBatch { number, processor, started, idle, busy, ..ServedBatch::default() };
-                            self.starts[lane][worker.next_slot()] = begun;
-                            let mut until = 0;
-                            if worker.pretends() {
-                                until = self.clock.since_epoch(self.times.start(processor, rows, now));
-                            }
-                            let rerun = self.times.take_rerun();
-                            let lanes = self.dispatcher.shared_lanes(processor);
-                            worker.order(rows.iter().copied(), until, lanes);
-                            self.working[lane / 64] |= 1 << (lane % 64);
-                            self.batches_working += 1;
-                            if let Some(rerun) = rerun {
-                                self.dispatcher.rerun(processor, number, &rerun);
-                            }
-                        }
-                        Lane::Recorded => {
-                            let finish = self.times.start(processor, rows, now);
-                            if let Some(preparing) = self.times.take_preparing() {
-                                self.queue.hold(processor, preparing.from, preparing.until);
-                            }
-                            self.queue.finish_at(finish, processor);
-                            if let Some(rerun) = self.times.take_rerun() {
-                                self.dispatcher.rerun(processor, number, &rerun);
-                            }
-                        }
-                    }
-                }
+                Action::Start(processor, number) => match self.lanes.all[processor.index()] {
+                    Lane::Worker(_) => self.start_on_worker(processor, number, now),
+                    Lane::Recorded => self.start_recorded(processor, number, now),
+                },
             }
         }
         self.actions.clear();
         self.join_lanes(now);
+    }
+
+    /// Hands a batch to the thread of its lane.
+    fn start_on_worker(&mut self, processor: ProcessorId, number: u32, now: Nanos) {
+        let (lane, lanes) = (processor.index(), &mut self.lanes);
+        let Lane::Worker(worker) = &mut lanes.all[lane] else { return };
+        let idle = match worker.under_way() {
+            0 => now.since(self.clock.at(lanes.last_done[lane])),
+            _ => Nanos::ZERO,
+        };
+        let busy = lanes.working.len() - u32::from(lanes.working.contains(lane));
+        let begun = ServedBatch { number, processor, started: now, idle, busy, ..ServedBatch::default() };
+        lanes.starts[lane][worker.next_slot()] = begun;
+        let rows = self.dispatcher.rows(processor, number);
+        let mut until = 0;
+        if worker.pretends() {
+            until = self.clock.since_epoch(self.times.start(processor, rows, now));
+        }
+        let rerun = self.times.take_rerun();
+        worker.order(rows.iter().copied(), until, self.dispatcher.shared_lanes(processor));
+        lanes.working.insert(lane);
+        lanes.batches_working += 1;
+        if let Some(rerun) = rerun {
+            self.dispatcher.rerun(processor, number, &rerun);
+        }
+    }
+
+    /// Lets the recorded times of a batch pass in the event queue.
+    fn start_recorded(&mut self, processor: ProcessorId, number: u32, now: Nanos) {
+        let finish = self.times.start(processor, self.dispatcher.rows(processor, number), now);
+        if let Some(preparing) = self.times.take_preparing() {
+            self.queue.hold(processor, preparing.from, preparing.until);
+        }
+        self.queue.finish_at(finish, processor);
+        if let Some(rerun) = self.times.take_rerun() {
+            self.dispatcher.rerun(processor, number, &rerun);
+        }
     }
 
     fn keep_law(&mut self, result: Result<(), LawBroken>) {
@@ -409,6 +519,30 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
 
     fn fail(&mut self, error: LiveError) {
         fail(&mut self.ending, error);
+    }
+}
+
+impl Lanes<'_> {
+    /// The working lanes of a word that have completed something. A worker that sleeps over an order is woken.
+    ///
+    /// All lanes are looked at before any completion is handled: each look fetches a cache line from the worker's core,
+    /// and the fetches overlap.
+    #[inline]
+    fn completed(&self, word: usize) -> Members {
+        self.working.filtered(word, |lane| match &self.all[lane] {
+            Lane::Worker(worker) => {
+                worker.wake_if_asleep();
+                worker.has_completion()
+            }
+            Lane::Recorded => false,
+        })
+    }
+
+    /// Whether a lane that ends nothing shows a gap of the machine: a core works on its queries.
+    #[inline]
+    fn shows_gaps(&self, lane: ProcessorId) -> bool {
+        let is_worker = matches!(&self.all[lane.index()], Lane::Worker(worker) if !worker.pretends());
+        is_worker && !self.machine.class(lane).is_gpu()
     }
 }
 
@@ -432,23 +566,4 @@ fn fail(ending: &mut Ending, error: LiveError) {
     if !matches!(ending, Ending::Failed(_)) {
         *ending = Ending::Failed(error);
     }
-}
-
-/// Returns, of the working lanes `bits` of a word, those that have completed something. A worker that sleeps over an
-/// order is woken.
-///
-/// All lanes are looked at before any completion is handled: each look fetches a cache line from the worker's core, and
-/// the fetches overlap.
-fn completed(lanes: &[Lane], word: usize, bits: u64) -> u64 {
-    members(word, bits).fold(0, |done, lane| {
-        let Lane::Worker(worker) = &lanes[lane] else { return done };
-        worker.wake_if_asleep();
-        done | u64::from(worker.has_completion()) << (lane % 64)
-    })
-}
-
-fn members(word: usize, bits: u64) -> impl Iterator<Item = usize> {
-    let rest = |bits: &u64| Some(bits & (bits - 1)).filter(|&bits| bits != 0);
-    std::iter::successors(Some(bits).filter(|&bits| bits != 0), rest)
-        .map(move |bits| word * 64 + bits.trailing_zeros() as usize)
 }

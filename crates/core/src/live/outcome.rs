@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::ending::Ending;
+use super::gaps::Course;
 use super::served::{Round, ServedBatch};
 use crate::base::histogram::Histogram;
 use crate::base::machine::PerClass;
@@ -59,6 +60,8 @@ pub struct LiveOutcome {
     /// Processor time of the driver's loop. Under a real clock it is about the length of the run, since the driver polls;
     /// under one that jumps it is the cost of driving.
     pub driver_time: Duration,
+    /// The thirds of the run, and the gaps of the machine.
+    pub course: Course,
     /// Jobs of the plan that were never released.
     pub unreleased: usize,
     /// Jobs that were released but neither finished nor dropped.

@@ -1,6 +1,7 @@
 //! Records of a run while it lasts, in memory that does not grow with it.
 
 use super::driver::room_for;
+use super::gaps::Gap;
 use crate::base::ids::{JobId, ProcessorId, QueryId};
 use crate::base::machine::{Class, LaneFault, PerClass};
 use crate::base::time::Nanos;
@@ -16,6 +17,9 @@ pub trait Record: Sink {
 
     /// Takes a released job that had no answer when the run ended, with its age.
     fn unanswered(&mut self, job: &Job, age: Nanos);
+
+    /// Takes a gap of the machine that has just ended. Jobs in flight that arrived before its end have waited in it.
+    fn gap(&mut self, _gap: &Gap) {}
 }
 
 /// Nothing is counted.
@@ -63,6 +67,10 @@ impl<R: Record> Record for &mut R {
 
     fn unanswered(&mut self, job: &Job, age: Nanos) {
         R::unanswered(self, job, age);
+    }
+
+    fn gap(&mut self, gap: &Gap) {
+        R::gap(self, gap);
     }
 }
 

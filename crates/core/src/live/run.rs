@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use super::clock::{Clock, ManualClock, RealClock};
-use super::driver::{Limits, LiveRunResult, drive};
+use super::driver::{Limits, LiveRunResult, Setup, drive};
 use super::ending::LiveError;
 use super::interrupt;
 use super::lane_pool::LanePool;
@@ -125,13 +125,13 @@ fn drive_run<C: Clock, J: ExactSizeIterator<Item = Job>, R: Record>(
     let limits = Limits { stop, abandon_after };
     let sleeper = Arc::clone(lane_pool.driver());
     sleeper.attend();
-    let (model, played, recorded, lanes) = lane_pool.parts();
+    let (model, played, costs, lanes) = lane_pool.parts();
     let dispatcher = Dispatcher::with_sink(&model.machine, policy, (Sampled::of(planned, keep), record));
     let dispatcher = dispatcher.sharing_jobs();
-    let cost = |row, class| recorded.get(row as usize).map_or(Cost::NEVER, |costs| costs[class]);
+    let cost = |row, class| costs.get(row as usize).map_or(Cost::NEVER, |costs| costs[class]);
     let times = MeasuredTimes::new(played, seed, cost);
-    let driven = drive(start_clock, (model, seed), lanes, &sleeper, times, dispatcher, jobs, limits);
-    sum_up(driven, planned)
+    let setup = Setup { model, seed, lanes, costs, sleeper: &sleeper, times, dispatcher, jobs };
+    sum_up(drive(start_clock, setup, limits), planned)
 }
 
 /// Jobs checked before a run starts. A longer plan draws from the queries of its first jobs.
@@ -166,7 +166,7 @@ fn check(lane_pool: &LanePool, jobs: impl Iterator<Item = Job> + Clone) -> Resul
 }
 
 fn sum_up(driven: LiveRunResult, planned: usize) -> LiveOutcome {
-    let LiveRunResult { log, lags, decisions, handoffs, rounds, served, unfinished, worked, driver_time, ending } =
+    let LiveRunResult { log, lags, decisions, handoffs, rounds, served, unfinished, worked, driver_time, course, ending } =
         driven;
     LiveOutcome {
         unreleased: planned - lags.len(),
@@ -178,6 +178,7 @@ fn sum_up(driven: LiveRunResult, planned: usize) -> LiveOutcome {
         served,
         worked,
         driver_time,
+        course,
         log,
         ending,
     }

@@ -79,10 +79,15 @@ impl Round {
         self.arrivals + self.answers
     }
 
+    /// The longest time that its events take.
+    pub(super) fn explained(&self) -> Nanos {
+        Nanos(MOST_EACH.0 * u64::from(self.events()))
+    }
+
     /// Whether the driver's thread was interrupted by other work or lost its core.
     #[must_use]
     pub fn is_disturbed(&self) -> bool {
-        self.time > Self::INTERRUPTED + Nanos(MOST_EACH.0 * u64::from(self.events()))
+        self.time > Self::INTERRUPTED + self.explained()
     }
 }
 

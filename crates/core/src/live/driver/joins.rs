@@ -22,7 +22,7 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
     /// Carries out the joins of the last decision.
     pub(super) fn join_lanes(&mut self, now: Nanos) {
         while let Some(Join { lead, row, helpers }) = self.dispatcher.take_join() {
-            match &self.lanes[lead.index()] {
+            match &self.lanes.all[lead.index()] {
                 Lane::Recorded => self.queue.move_to(self.times.join(lead, row, helpers, now), lead),
                 Lane::Worker(worker) if worker.pretends() => {
                     let finish = self.times.join(lead, row, helpers, now);
@@ -30,7 +30,7 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
                 }
                 Lane::Worker(worker) => {
                     if let Some(&(helper, _)) = helpers.last()
-                        && let Lane::Worker(helper) = &self.lanes[helper.index()]
+                        && let Lane::Worker(helper) = &self.lanes.all[helper.index()]
                     {
                         helper.rings.set_lead(Some(worker.executor_number()));
                     }
@@ -43,7 +43,7 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
     #[inline]
     pub(super) fn release_helpers(&self, lead: ProcessorId) {
         for &(helper, _) in self.dispatcher.helpers(lead) {
-            if let Lane::Worker(helper) = &self.lanes[helper.index()] {
+            if let Lane::Worker(helper) = &self.lanes.all[helper.index()] {
                 helper.rings.set_lead(None);
             }
         }

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{Driver, Limits, fail, lane_fault, members};
+use super::{Driver, Limits, fail, lane_fault};
+use crate::base::machine::FaultPlan;
 use crate::base::time::Nanos;
 use crate::cost::{Rerun, ServiceTimes};
 use crate::live::clock::Clock;
@@ -12,7 +13,7 @@ use crate::live::worker_lane::Lane;
 use crate::sched::Job;
 
 /// Time between two checks of whether the run is lost.
-pub(super) const LOOK: Nanos = Nanos(500_000_000);
+const LOOK: Nanos = Nanos(500_000_000);
 /// A backlog grows if each of this many looks found it longer than the one before. A pause of the whole machine leaves
 /// a long backlog that shrinks.
 const GROWN_LOOKS: u32 = 6;
@@ -21,6 +22,40 @@ const GROWN_LOOKS: u32 = 6;
 const WATCHES: u64 = 100;
 /// A look that is late by this many intervals comes from a driver that was held up itself.
 const LATE_WATCHES: u64 = 10;
+
+/// What ends a run whose backlog only grows.
+pub(super) struct LostRun {
+    /// The next check, the jobs in flight at the last one, and the looks in a row that found more of them.
+    look_at: Nanos,
+    backlog: usize,
+    grown: u32,
+}
+
+impl Default for LostRun {
+    fn default() -> Self {
+        Self { look_at: LOOK, backlog: 0, grown: 0 }
+    }
+}
+
+/// What takes a batch from a lane that does not end it.
+pub(super) struct Watchdog {
+    /// Time that a lane may spend on a batch.
+    patience: Nanos,
+    /// Time after which a lane without a fallback is given up.
+    lost_after: Nanos,
+    /// The next look at the lanes.
+    pub(super) look_at: Nanos,
+    /// Start of the time in which the driver has looked as often as it should. A gap means that the whole machine stood
+    /// still, lanes included.
+    awake_since: Nanos,
+}
+
+impl Watchdog {
+    pub(super) fn of(faults: &FaultPlan) -> Self {
+        let (patience, lost_after) = (faults.watchdog, faults.lost_after);
+        Self { patience, lost_after, look_at: Nanos::ZERO, awake_since: Nanos::ZERO }
+    }
+}
 
 impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C, T, J, R> {
     /// Ends the run early if a limit is reached. Nothing is released or started afterwards; running batches are
@@ -35,8 +70,8 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
             && now.since(oldest) > limit
         {
             self.ending = Ending::Overloaded;
-        } else if now >= self.look_at {
-            self.look_at = now + LOOK;
+        } else if now >= self.lost_run.look_at {
+            self.lost_run.look_at = now + LOOK;
             if self.is_hopeless(now) {
                 self.ending = Ending::Overloaded;
             }
@@ -47,10 +82,11 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
     #[cold]
     fn is_hopeless(&mut self, now: Nanos) -> bool {
         let backlog = self.dispatcher.in_flight();
-        self.grown = if backlog > self.backlog { self.grown + 1 } else { 0 };
-        self.backlog = backlog;
+        let LostRun { grown, backlog: before, .. } = &mut self.lost_run;
+        *grown = if backlog > *before { *grown + 1 } else { 0 };
+        *before = backlog;
         let Some(late_after) = self.dispatcher.sink().1.late_after() else { return false };
-        if self.grown < GROWN_LOOKS || self.next_job.is_none() {
+        if self.lost_run.grown < GROWN_LOOKS || self.next_job.is_none() {
             return false;
         }
         let overdue = self.dispatcher.unfinished().filter(|job| now.since(job.arrival) > late_after).count();
@@ -60,27 +96,29 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
     /// Lets another thread take over each lane that has been at one batch for longer than the watchdog waits.
     #[cold]
     pub(super) fn watch(&mut self, now: Nanos) {
-        let each = Nanos((self.watchdog.0 / WATCHES).max(1));
-        if now.since(self.watch_at) > Nanos(each.0 * LATE_WATCHES) {
-            self.awake_since = now;
+        let each = Nanos((self.watchdog.patience.0 / WATCHES).max(1));
+        if now.since(self.watchdog.look_at) > Nanos(each.0 * LATE_WATCHES) {
+            self.watchdog.awake_since = now;
         }
-        self.watch_at = now + each;
-        for word in 0..self.working.len() {
-            for lane in members(word, self.working[word]) {
-                let Lane::Worker(worker) = &mut self.lanes[lane] else { continue };
-                let begun = self.starts[lane][worker.oldest_slot()];
-                let began = begun.started.max(self.clock.at(self.last_done[lane])).max(self.awake_since);
-                if now.since(began) <= self.watchdog || worker.has_completion() {
+        self.watchdog.look_at = now + each;
+        let Watchdog { patience, lost_after, awake_since, .. } = self.watchdog;
+        let lanes = &mut self.lanes;
+        for word in 0..lanes.working.words() {
+            for lane in lanes.working.of_word(word) {
+                let Lane::Worker(worker) = &mut lanes.all[lane] else { continue };
+                let begun = lanes.starts[lane][worker.oldest_slot()];
+                let began = begun.started.max(self.clock.at(lanes.last_done[lane])).max(awake_since);
+                if now.since(began) <= patience || worker.has_completion() {
                     continue;
                 }
                 let queries = self.dispatcher.rows(begun.processor, begun.number).len();
-                match worker.take_over(queries, self.watchdog) {
+                match worker.take_over(queries, patience) {
                     // A lane without fallback is given up after a longer wait; a lane that only passes the time always
                     // ends.
-                    None if now.since(began) > self.lost_after && !worker.pretends() => {
-                        self.batches_working -= worker.give_up() as usize;
-                        self.working[word] &= !(1 << (lane % 64));
-                        let (processor, waited) = (begun.processor, self.lost_after);
+                    None if now.since(began) > lost_after && !worker.pretends() => {
+                        lanes.batches_working -= worker.give_up() as usize;
+                        lanes.working.remove(lane);
+                        let (processor, waited) = (begun.processor, lost_after);
                         fail(&mut self.ending, LiveError::LaneHangs { processor, waited });
                     }
                     None => {}
