@@ -115,3 +115,37 @@ fn validate_says_so_where_nothing_had_been_driven() {
     assert!(!out.contains("predicted q/s"), "{out}");
     assert!(lab.path().join("results/here.workload.csv").exists());
 }
+
+/// A machine that pauses stops all threads of the program, as a signal does.
+#[test]
+fn a_stopped_program_notes_the_gaps() {
+    let _alone = crate::alone();
+    let lab = tiny_lab();
+    let live = "live index --queries queries.tsv --workload cpu.workload.csv --gpu none --cpus 1 --estimates oracle --rate 500 \
+                --num-queries 2000 --deadline-ms 5000 --out results";
+    let mut child = command(lab.path(), live).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    // The run has begun once its line is on the screen.
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let began = lines.map_while(Result::ok).any(|line| line.starts_with("run 1 of 1"));
+    assert!(began && child.try_wait().unwrap().is_none());
+    let signal = |name: &str| {
+        let sent = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    };
+    for _ in 0..3 {
+        std::thread::sleep(Duration::from_millis(500));
+        signal("-STOP");
+        std::thread::sleep(Duration::from_millis(100));
+        signal("-CONT");
+    }
+    assert!(child.wait().unwrap().success());
+    let summary = std::fs::read_to_string(lab.path().join("results/summary.csv")).unwrap();
+    let lines: Vec<Vec<&str>> =
+        summary.lines().filter(|line| !line.starts_with('#')).map(|line| line.split(',').collect()).collect();
+    let of = |column: &str| {
+        let at = lines[0].iter().position(|&name| name == column).unwrap();
+        lines[1][at].parse::<f64>().unwrap()
+    };
+    assert!(of("driver_gaps") >= 3.0 && of("driver_gaps_ms") >= 270.0, "{summary}");
+    assert_eq!(lines[1][lines[0].iter().position(|&name| name == "paused").unwrap()], "false", "{summary}");
+}

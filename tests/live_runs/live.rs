@@ -12,7 +12,9 @@ use tandem::base::machine::{Class, Machine, PerClass};
 use tandem::base::time::Nanos;
 use tandem::cost::{BatchCost, Cost, MachineModel, Parallelism, SpeedUp};
 use tandem::lab::Tally;
-use tandem::live::{self, Ending, LanePool, LaneWork, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet, Record};
+use tandem::live::{
+    self, Ending, GapOf, LanePool, LaneWork, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet, Record,
+};
 use tandem::query::{ArrivalProcess, Mode, Query};
 use tandem::sched::{
     Job, Jobs, Lane, LanesToPoll, LogRow, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions, ShedJob, Sink,
@@ -98,6 +100,36 @@ fn lane_pool(script: impl FnMut(u32) -> Result<Vec<Hit>, ExecError> + Send + 'st
 /// Costs of a query that runs on CPUs only.
 fn on_cpu(ns: u64) -> PerClass<Cost> {
     PerClass::from_fn(|class| if class == Class::CPU { Cost::alone(Nanos(ns)) } else { Cost::NEVER })
+}
+
+/// The longest gap of the lanes in a run of 40 queries, of which one is not answered for 300 ms.
+fn longest_gap(profiled_ms: f64) -> Nanos {
+    let script = Scripted(|id| {
+        if id == 7 {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+        }
+        Ok(one_hit(1.0))
+    });
+    let costs: Vec<_> = (0..10).map(|id| on_cpu(if id == 7 { (profiled_ms * 1e6) as u64 } else { 50_000 })).collect();
+    let work = vec![LaneWork::Executor(Box::new(script))];
+    let mut lane_pool = LanePool::spawn(Machine::new(1, 0).into(), work, ten_queries(), costs.clone()).unwrap();
+    let queries: Vec<_> = (0..10).map(QueryId).zip(costs).collect();
+    let row = |i: u32| if i == 20 { 7 } else { i % 7 };
+    let jobs = live::plan((0..40).map(|i| (Nanos(u64::from(i) * 2_000_000), row(i))), &queries, DEADLINE);
+    let outcome = live::run(&mut lane_pool, LiveRun::new(fifo(), &jobs)).unwrap();
+    assert_eq!(outcome.log.rows.len(), 40);
+    let gaps = outcome.course.longest.iter().filter(|gap| gap.of == GapOf::Lanes);
+    gaps.map(live::Gap::lasts).max().unwrap_or_default()
+}
+
+#[test]
+fn a_query_far_beyond_its_profiled_time_is_a_gap() {
+    let _alone = crate::alone();
+    let gap = longest_gap(1.0);
+    assert!(gap >= Nanos::from_ms(290.0), "{gap:?}");
+    // At a quarter of its speed alone, the query explains 400 ms.
+    let explained = longest_gap(100.0);
+    assert!(explained < Nanos::from_ms(250.0), "{explained:?}");
 }
 
 /// `count` jobs that all arrive at once and ask queries 0 to 9 in turn.

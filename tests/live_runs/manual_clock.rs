@@ -1,13 +1,15 @@
 //! The law of the live driver: under a manual clock its log equals the simulator's, on any machine.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use tandem::base::ids::QueryId;
-use tandem::base::machine::{Class, Machine, PerClass};
+use tandem::base::machine::{Class, Idle, Machine, PerClass};
 use tandem::base::time::Nanos;
-use tandem::cost::{BatchCost, Cost, MachineModel, Parallelism, SpeedUp};
-use tandem::live::{self, Ending, LanePool, LiveRun};
+use tandem::cost::machine_profile::{DispatcherProfile, Pauses};
+use tandem::cost::{BatchCost, Cost, MachineModel, MachineProfile, Parallelism, SpeedUp};
+use tandem::live::{self, Ending, GapOf, GapSum, LanePool, LiveRun};
 use tandem::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 use tandem::sim::{SimQuery, SimRun, simulate};
 
@@ -177,4 +179,36 @@ fn variation_of_lanes_is_felt_by_both_loops() {
         assert_ne!(simulated(&varied), driven(&steady), "{kind}");
         assert_ne!(simulated(&steady), driven(&varied), "{kind}");
     }
+}
+
+#[test]
+fn pauses_of_the_drivers_core_are_its_gaps() {
+    // 40 ms in each lap of 200 ms, and shorter ones that do not count.
+    let cores = vec![vec![(20_000, 900), (50_000, 40_000)], vec![]];
+    let pauses = Pauses { observed_us: 200_000, cores, cores_beside_free: Vec::new() };
+    let (idle, none) = (Idle::Spin, BTreeMap::new);
+    let profile = MachineProfile::new(none(), idle, BTreeMap::new(), DispatcherProfile::default(), Some(pauses));
+    let plain = MachineModel { decision: Nanos(50), ..Machine::new(1, 0).into() };
+    let cost = Cost::on_cpu_and_gpu(Nanos(100_000), Nanos::MAX);
+    let queries = [(QueryId(0), PerClass::from_fn(|class| cost[class]))];
+    // A query each 0.2 ms for 2 s.
+    let jobs = live::plan((0..10_000).map(|i| (Nanos(i * 200_000), 0)), &queries, DEADLINE);
+    let driven = |model: &MachineModel| {
+        let mut lane_pool = LanePool::recorded(model.clone(), vec![cost]);
+        let policy = PolicyKind::CpuOnly.with(PolicyOptions::default()).build(model).unwrap();
+        live::run_under_manual_clock(&mut lane_pool, LiveRun::new(policy, &jobs), 0).unwrap()
+    };
+    let course = driven(&profile.model(&plain, |_| false)).course;
+    let gaps = course.gaps(GapOf::Driver);
+    assert!((9..=11).contains(&gaps.count), "{gaps:?}");
+    let mean_ms = gaps.time.as_ms() / f64::from(gaps.count);
+    assert!((39.0..=40.0).contains(&mean_ms), "{gaps:?}");
+    assert!(course.longest.iter().all(|gap| gap.of == GapOf::Driver && gap.lasts() <= Nanos::from_ms(40.0)));
+    assert!(
+        course.thirds.iter().all(|third| third.driver.count >= 3 && third.lag >= Nanos::from_ms(39.0)),
+        "{course:?}"
+    );
+    assert_eq!(course.gaps(GapOf::Lanes), GapSum::default());
+    let calm = driven(&plain).course;
+    assert_eq!((calm.gaps(GapOf::Driver), calm.longest.len()), (GapSum::default(), 0));
 }

@@ -1,7 +1,7 @@
 //! The capacity of a server: open-loop runs between a rate that holds and a higher rate that misses.
 //!
 //! The search starts at the prediction. It is the same as for the lab's own executors, with the same objective, verdicts
-//! and interval. A run in which the client was late does not count, and is repeated, then at a lower rate.
+//! and interval. A run that misses although the client was late does not count, and is repeated, then at a lower rate.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use tandem_core::sim::Arrivals;
 
 use crate::files::RunReport;
 use crate::predict::Simulated;
-use crate::run::{Ending, Run};
+use crate::run::{Ending, Judged, Run};
 use crate::{Client, HttpError, ServerProfile};
 
 /// Warm-up before each run, as a share of it and at most, in seconds.
@@ -55,6 +55,7 @@ impl ServerAnswer {
             runs: Vec::new(),
             held: None,
             missed: None,
+            pause_limited: None,
             sampled: sampled(profile, log_queries),
             gpu: "none",
         };
@@ -91,6 +92,7 @@ pub fn find_answer(
     }
     let until = Instant::now() + question.effort.budget;
     let mut search = LiveSearch::new(predicted_qps, question.effort);
+    let longest = simulated.longest();
     let mut shares = shares.iter();
     let mut seed = question.seeds.last().map_or(0, |seed| seed.wrapping_add(1));
     let (mut again, mut late_runs) = (None, 0);
@@ -99,13 +101,17 @@ pub fn find_answer(
         let left = until.saturating_duration_since(Instant::now());
         let runs_left = (left.as_secs_f64() / seconds(question, predicted_qps)) as u32;
         let next = again.take().or_else(|| share.map(|share| share * predicted_qps));
+        if search.is_pause_limited() || answer.driven.pause_limited.is_some() {
+            answer.driven.pause_limited = Some(answer.driven.kept_qps());
+            search = answer.driven.throughput_search(question.effort);
+        }
         let Some(qps) = next.or_else(|| search.next(runs_left)) else { break };
         let run = drive(client, question, qps, seed, progress)?;
         seed = seed.wrapping_add(1);
-        let is_rejected = run.is_rejected(question.deadline);
         let ending = run.ending;
-        let done = driven_run(&run, simulated, &answer.driven.predicted, question, (qps, seed))?;
-        let verdict = done.verdict;
+        let done = driven_run((&run, longest), simulated, &answer.driven.predicted, question, (qps, seed))?;
+        let (vote, words) = (done.vote(), done.words());
+        let is_rejected = run.is_rejected(question.deadline, &done.verdict);
         answer.runs.push(RunReport::of(&run, &question.objective.within(question.deadline)));
         answer.last = Some(run);
         if ending == Ending::Interrupted {
@@ -131,14 +137,14 @@ pub fn find_answer(
             continue;
         }
         late_runs = 0;
-        progress.told(&format!("{qps:.0} q/s: {}", verdict.words()));
+        progress.told(&format!("{qps:.0} q/s: {words}"));
         answer.driven.runs.push(done);
         if ending == Ending::ServerGone {
             answer.caveats.push(format!("the server stopped answering in the run at {qps:.0} q/s"));
             break;
         }
-        if share.is_none() {
-            search.note(qps, verdict.holds());
+        if share.is_none() && answer.driven.pause_limited.is_none() {
+            search.note(qps, vote);
             (answer.driven.held, answer.driven.missed) = search.sides();
         }
     }
@@ -175,18 +181,22 @@ fn drive(
 }
 
 fn driven_run(
-    run: &Run,
+    (run, longest): (&Run, Nanos),
     simulated: &Simulated,
     predicted: &Prediction,
     question: &Question,
     (qps, seed): (f64, u64),
 ) -> Result<DrivenRun, HttpError> {
-    let verdict = run.verdict(&question.objective.within(question.deadline));
+    let Judged { verdict, kept_up, is_paused, course } =
+        run.judged(&question.objective.within(question.deadline), longest);
     Ok(DrivenRun {
         qps,
         seed,
         seconds: run.planned as f64 / qps,
         verdict,
+        kept_up,
+        is_paused,
+        course,
         summary: run.summary(&verdict),
         covered_share: Arrivals::drawn(&question.process, seed, run.planned, 1).covered_share(qps),
         predicted: simulated.run(question, (qps, run.planned), (seed, predicted.speed_sd))?,

@@ -132,7 +132,7 @@ fn run_values(run: &Run, criterion: &Criterion, histograms: [&Histogram<u64>; 2]
         verdict.missed.to_string(),
         verdict.holds().to_string(),
         digits(run.lateness_p99().as_us()),
-        run.is_rejected(criterion.deadline).to_string(),
+        run.is_rejected(criterion.deadline, &verdict).to_string(),
         digits(warm_up_p50),
     ]);
     for histogram in histograms {

@@ -35,7 +35,7 @@ pub use naive::{Naive, naive_answers};
 pub use predict::{Front, Simulated};
 pub use profile::{ProfilePlan, QueryTime, Rung, ServerProfile, measure_server};
 pub use requests::Requests;
-pub use run::{Ending, Outcome, PERCENTILES, Record, Run, Times};
+pub use run::{Ending, Judged, Outcome, PERCENTILES, Record, Run, Times};
 pub use serve::{ServeOptions, Served, serve};
 pub use source::{Closed, Open};
 pub use target::{Credentials, Target};

@@ -104,6 +104,11 @@ impl Simulated {
         Self { cluster, ..self }
     }
 
+    /// The longest profiled service time.
+    pub(crate) fn longest(&self) -> Nanos {
+        self.queries.iter().map(|query| query.service[Class::CPU].alone).max().unwrap_or(Nanos::MAX)
+    }
+
     fn experiment(&self, question: &Question, seeds: &[u64], count: usize) -> Experiment {
         let arrivals = draw_all(&question.process, seeds, count, self.queries.len());
         let Self { model, queries, cluster, .. } = self.clone();
@@ -157,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_server_has_the_capacity_of_a_queue_with_fixed_service_times() {
+    fn a_steady_server_has_the_capacity_of_a_deterministic_queue() {
         // M/D/2 with 1.25 ms each: 1600 q/s at most, and nearly all of it with a long deadline.
         let profile = ladder(&[(1, 1000.0, 0), (2, 1600.0, 0), (4, 1600.0, 0)]);
         let capacity = |front| profile.simulated(front).capacity(&question(100.0)).unwrap().qps;
@@ -169,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn two_servers_with_a_queue_each_need_a_routing_that_knows_the_queues() {
+    fn two_queues_need_a_routing_that_knows_them() {
         // 1.25 ms each, 3200 q/s at most.
         let profile = ladder(&[(1, 1000.0, 0), (2, 1600.0, 0), (4, 1600.0, 0)]);
         let missed = |paces: &[f64], routing, qps| {

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_without_an_end_and_bytes_behind_a_response_are_not_kept() {
+    fn endless_heads_and_bytes_behind_a_response_are_not_kept() {
         let mut response = Response::default();
         let mut added = response.add(b"HTTP/1.1 200 OK\r\n", 100);
         while added == Ok(false) {

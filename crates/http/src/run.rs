@@ -7,6 +7,9 @@
 //!
 //! Latency counts from the intended start, so that a slow server does not slow down its own measurement. A query without
 //! an answer has no latency: percentiles are over the answered queries, and objectives count the others as late.
+//!
+//! A server has a *gap* while it answers nothing although requests are outstanding, for a millisecond longer than four times
+//! the longest profiled service time. A server at work ends one of its queries in this time, whatever it does first.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -14,7 +17,8 @@ use tandem_core::base::ids::{JobId, ProcessorId, QueryId};
 use tandem_core::base::machine::{Class, PerClass};
 use tandem_core::base::quantile::select_nearest_rank;
 use tandem_core::base::time::Nanos;
-use tandem_core::lab::{Criterion, Judge, Summary, Verdict};
+use tandem_core::lab::{Criterion, Judge, KEPT_SHARE, Summary, Verdict, above_floor, is_paused};
+use tandem_core::live::{Course, Gap, GapOf, LEAST_GAP, SLACK};
 use tandem_core::sched::{LogRow, Sink};
 
 /// The percentiles of tables and files.
@@ -140,6 +144,19 @@ pub enum Ending {
     Interrupted,
 }
 
+/// The judgement of a run.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// The verdict; every query without an answer is late.
+    pub verdict: Verdict,
+    /// Whether the server kept its throughput.
+    pub kept_up: bool,
+    /// Whether it missed the objective only because the server paused.
+    pub is_paused: bool,
+    /// The server's gaps.
+    pub course: Course,
+}
+
 /// A distribution of times, in nanoseconds.
 pub type Times = Histogram<u64>;
 
@@ -204,16 +221,29 @@ impl Run {
         Nanos(select_nearest_rank(&mut all, 0.99).unwrap_or(0).into())
     }
 
-    /// Whether the client was too late for its measurement to be trusted.
+    /// Whether the client was too late for a miss to be the server's. Lateness only adds to latencies, so that a run that held
+    /// counts.
     #[must_use]
-    pub fn is_rejected(&self, deadline: Nanos) -> bool {
-        self.lateness_p99().0 as f64 > MOST_LATENESS * deadline.0 as f64
+    pub fn is_rejected(&self, deadline: Nanos, verdict: &Verdict) -> bool {
+        !verdict.holds() && self.lateness_p99().0 as f64 > MOST_LATENESS * deadline.0 as f64
     }
 
     /// The verdict; every query without an answer is late.
     #[must_use]
     pub fn verdict(&self, criterion: &Criterion) -> Verdict {
+        self.judged(criterion, Nanos::MAX).verdict
+    }
+
+    /// Judges the run of a server whose longest profiled service time is known.
+    #[must_use]
+    pub fn judged(&self, criterion: &Criterion, longest: Nanos) -> Judged {
+        let gaps = self.gaps(longest);
+        let has_waited = |record: &Record| {
+            let next = gaps.partition_point(|gap| gap.until.0 <= record.intended);
+            gaps.get(next).is_some_and(|gap| gap.from.0 < record.finished)
+        };
         let mut judge = Judge::new(*criterion, self.planned, self.rate_qps);
+        let mut waited = judge.clone();
         let first = self.records.first().map_or(0, |record| record.job);
         for record in &self.records {
             let (job, query) = (JobId(record.job - first), QueryId(record.query));
@@ -238,9 +268,55 @@ impl Run {
                 lanes: 1,
                 helped: Nanos::ZERO,
             };
-            if record.outcome == Outcome::Answered { judge.record(&row) } else { judge.shed(&row.dropped()) }
+            for judge in [Some(&mut judge), has_waited(record).then_some(&mut waited)].into_iter().flatten() {
+                if record.outcome == Outcome::Answered { judge.record(&row) } else { judge.shed(&row.dropped()) }
+            }
         }
-        judge.verdict()
+        // The work of queries inside the server is not known, so that it may be near saturation.
+        let verdict = above_floor(judge.verdict(), &judge, 0.0, 1.0);
+        let kept_up = self.keeps_up();
+        let mut course = Course::default();
+        let end = self.records.iter().map(|record| record.finished).max().unwrap_or(0).max(1);
+        gaps.iter().for_each(|&gap| course.note((3 * gap.until.0 / end).min(2) as usize, gap));
+        let is_paused = is_paused(&verdict, kept_up, judge.holds_without(&waited));
+        Judged { verdict, kept_up, is_paused, course }
+    }
+
+    /// Whether answers came as fast as requests, apart from the latency of a fast answer.
+    fn keeps_up(&self) -> bool {
+        let mut latencies: Vec<u64> = self.answered().map(|record| record.latency().0).collect();
+        let fast = select_nearest_rank(&mut latencies, 0.1).unwrap_or(0);
+        let ends = |of: fn(&Record) -> u64| self.records.iter().map(of).max().unwrap_or(0);
+        let (first, sent, answered) = (
+            self.records.first().map_or(0, |record| record.intended),
+            ends(|one| one.intended),
+            ends(|one| one.finished),
+        );
+        let share = self.answered().count() as f64 / self.records.len().max(1) as f64;
+        share * sent.saturating_sub(first) as f64 >= KEPT_SHARE * answered.saturating_sub(first + fast) as f64
+    }
+
+    /// The times without an answer, beyond what queries of the `longest` service time explain.
+    fn gaps(&self, longest: Nanos) -> Vec<Gap> {
+        let mut events: Vec<(u64, bool)> = self.records.iter().map(|record| (record.sent, true)).collect();
+        events
+            .extend(self.records.iter().filter(|one| one.outcome != Outcome::Timeout).map(|one| (one.finished, false)));
+        events.sort_unstable();
+        let explained = Nanos(longest.0.saturating_mul(SLACK));
+        let (mut outstanding, mut since, mut gaps) = (0_usize, Nanos::ZERO, Vec::new());
+        for (at, is_sent) in events {
+            let at = Nanos(at);
+            if is_sent {
+                since = if outstanding == 0 { at } else { since };
+                outstanding += 1;
+                continue;
+            }
+            if at.since(since + explained) > LEAST_GAP {
+                gaps.push(Gap { of: GapOf::Lanes, from: since + explained, until: at });
+            }
+            (since, outstanding) = (at, outstanding.saturating_sub(1));
+        }
+        gaps
     }
 
     /// Its statistics in the form of live runs; `None` if nothing was answered.
@@ -306,9 +382,32 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_rejected_if_its_client_was_late_by_more_than_a_hundredth_of_the_deadline() {
+    fn a_miss_is_rejected_if_its_client_was_late() {
         let all = run(&[(Outcome::Answered, 2000); 100]);
         assert_eq!(all.lateness_p99(), Nanos(1000));
-        assert!(all.is_rejected(Nanos(99_999)) && !all.is_rejected(Nanos(100_000)));
+        let missed = all.verdict(&Objective::default().within(Nanos(1)));
+        assert!(all.is_rejected(Nanos(99_999), &missed) && !all.is_rejected(Nanos(100_000), &missed));
+        // Lateness only adds to the latency of a run that held.
+        let held = all.verdict(&Objective::default().within(Nanos(99_999)));
+        assert!(held.holds() && !all.is_rejected(Nanos(99_999), &held));
+    }
+
+    #[test]
+    fn a_server_pauses_if_it_answers_nothing_while_requests_wait() {
+        // Answers take 0.2 ms, and for 30 ms there are none.
+        let paused = |job: u64| if (40..70).contains(&job) { (70 - job) * 1_000_000 } else { 0 };
+        let outcomes: Vec<_> = (0..100).map(|job| (Outcome::Answered, 200_000 + paused(job))).collect();
+        let all = run(&outcomes);
+        let criterion = Objective::default().within(Nanos::from_ms(5.0));
+        let judged = all.judged(&criterion, Nanos::from_ms(1.0));
+        assert!(judged.kept_up && judged.is_paused && !judged.verdict.holds(), "{judged:?}");
+        // The gap begins when a query of a millisecond would have ended, at a quarter of its speed.
+        let gap = judged.course.longest[0];
+        assert_eq!((judged.course.longest.len(), gap.until), (1, Nanos(70_200_000)));
+        assert!((gap.from.as_ms() - 44.0).abs() < 0.01, "{gap:?}");
+        // A query of 8 ms explains it, and a client that waits for nothing knows of no gap.
+        assert!(!all.judged(&criterion, Nanos::from_ms(8.0)).is_paused);
+        let idle: Vec<_> = [0, 90].map(|_| (Outcome::Answered, 200_000)).into();
+        assert!(run(&idle).judged(&criterion, Nanos::ZERO).course.longest.is_empty());
     }
 }

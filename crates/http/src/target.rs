@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_loopback_is_driven_unless_a_host_is_named_and_credentials_are_not_repeated() {
+    fn only_loopback_is_driven_and_credentials_are_not_repeated() {
         let dialect = Dialect::named("opensearch").unwrap();
         let of = |url: &str, allowed: &[&str]| {
             let allowed: Vec<String> = allowed.iter().map(|&name| name.to_owned()).collect();

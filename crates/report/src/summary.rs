@@ -8,6 +8,7 @@ use tandem_core::base::machine::Class;
 use tandem_core::files::{Decimals, Digits, Provenance, Record, write_csv};
 use tandem_core::lab::{Played, Verdict};
 pub use tandem_core::lab::{Summary, Tally};
+use tandem_core::live::GapSum;
 
 use crate::row::{Text, row};
 
@@ -82,6 +83,10 @@ pub struct LiveSummaryRow {
     pub gpu: &'static str,
     /// Whether the run met the objective.
     pub verdict: Verdict,
+    /// Whether it missed the objective only because the machine paused.
+    pub is_paused: bool,
+    /// The gaps of the driver, and of the lanes.
+    pub gaps: [GapSum; 2],
     /// Cores that other processes used during the run; `None` if the system does not report it.
     pub others_cores: Option<f64>,
     /// Cores that the hypervisor withheld during the run; `None` if the system does not report it.
@@ -139,6 +144,16 @@ row! {
         others_cores: Option<Option<Decimals<3>>> = live.map(|live| live.others_cores.map(Decimals)),
         #[serde(skip_serializing_if = "Option::is_none")]
         steal_cores: Option<Option<Decimals<3>>> = live.map(|live| live.steal_cores.map(Decimals)),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        paused: Option<bool> = live.map(|live| live.is_paused),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        driver_gaps: Option<u32> = live.map(|live| live.gaps[0].count),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        driver_gaps_ms: Option<Digits<4>> = live.map(|live| Digits(live.gaps[0].time.as_ms())),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        lane_gaps: Option<u32> = live.map(|live| live.gaps[1].count),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        lane_gaps_ms: Option<Digits<4>> = live.map(|live| Digits(live.gaps[1].time.as_ms())),
         gpu_energy_j: Option<Digits<5>> = s.gpu_energy_j.map(Digits),
         gpu_mj_per_query: Option<Digits<5>> = s.gpu_mj_per_query().map(Digits),
     }
@@ -149,7 +164,7 @@ impl Record for SummaryLine {
     const OPTIONAL: &'static [&'static str] = &[
         "lag_p50_ms", "lag_p99_ms", "handoff_p50_us", "unfinished", "unreleased", "overloaded", "gpu", "late",
         "late_allowed", "held", "others_cores", "steal_cores", "covered_share",
-        "gpu_energy_j", "gpu_mj_per_query",
+        "gpu_energy_j", "gpu_mj_per_query", "paused", "driver_gaps", "driver_gaps_ms", "lane_gaps", "lane_gaps_ms",
     ];
 }
 

@@ -13,6 +13,7 @@ use tandem_core::files::{Digits, Provenance, Record, write_csv};
 #[cfg(feature = "plots")]
 use tandem_core::lab::Forecast;
 use tandem_core::lab::{Criterion, Driven, DrivenRun, ServiceRow, Summary};
+use tandem_core::live::GapOf;
 
 /// A line of `live_runs.csv`, as it is written.
 #[derive(Debug, Serialize, Deserialize)]
@@ -43,6 +44,17 @@ struct Line {
     covered_share: Digits<3>,
     gpu: Cow<'static, str>,
     objective: String,
+    measured_p999_ms: Option<Digits<6>>,
+    measured_max_ms: Option<Digits<6>>,
+    late_share: Option<Digits<4>>,
+    cpu_utilisation: Option<Digits<4>>,
+    gpu_utilisation: Option<Digits<4>>,
+    throughput_qps: Option<Digits<6>>,
+    paused: Option<bool>,
+    driver_gaps: Option<u32>,
+    driver_gaps_ms: Option<Digits<4>>,
+    lane_gaps: Option<u32>,
+    lane_gaps_ms: Option<Digits<4>>,
 }
 
 /// A line of `validation_capacity.csv`.
@@ -99,6 +111,7 @@ pub fn write_live_runs(
     let line = |driven: &Driven, run: &DrivenRun| {
         let digits = |summary: Option<Summary>, of: fn(&Summary) -> f64| summary.as_ref().map(of).map(Digits);
         let forecast = run.predicted.as_ref();
+        let [driver, lanes] = [GapOf::Driver, GapOf::Lanes].map(|of| run.course.gaps(of));
         let predicted = forecast.map(|forecast| forecast.summary);
         Line {
             policy: driven.policy.clone(),
@@ -109,7 +122,7 @@ pub fn write_live_runs(
             unsent: run.verdict.planned - run.verdict.sent,
             late: run.verdict.late,
             late_allowed: run.verdict.allowed,
-            verdict: run.verdict.words(),
+            verdict: run.words(),
             predicted_held: Some(run.qps <= driven.predicted.qps()),
             predicted_mean_ms: digits(predicted, |summary| summary.mean_ms),
             measured_mean_ms: digits(run.summary, |summary| summary.mean_ms),
@@ -127,6 +140,17 @@ pub fn write_live_runs(
             covered_share: Digits(run.covered_share),
             gpu: driven.gpu.into(),
             objective: criterion.to_string(),
+            measured_p999_ms: digits(run.summary, |summary| summary.p999_ms),
+            measured_max_ms: digits(run.summary, |summary| summary.max_ms),
+            late_share: Some(Digits(run.verdict.late_share())),
+            cpu_utilisation: run.summary.and_then(|summary| summary.utilisation[Class::CPU]).map(Digits),
+            gpu_utilisation: run.summary.and_then(|summary| summary.utilisation[Class::GPU]).map(Digits),
+            throughput_qps: digits(run.summary, |summary| summary.throughput_qps),
+            paused: Some(run.is_paused),
+            driver_gaps: Some(driver.count),
+            driver_gaps_ms: Some(Digits(driver.time.as_ms())),
+            lane_gaps: Some(lanes.count),
+            lane_gaps_ms: Some(Digits(lanes.time.as_ms())),
         }
     };
     write_csv(path, provenance, driven.iter().flat_map(|one| one.runs.iter().map(move |run| line(one, run))))

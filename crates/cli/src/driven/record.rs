@@ -71,7 +71,7 @@ pub(crate) fn judge(folder: &Path, out: &Path, is_verbose: bool, accepts: bool) 
     // An accepted one may be of an older program.
     let baseline = if accepts { None } else { read_baseline(folder)? };
     interrupts::catch();
-    let compared = replay(&cells, &Bars::default())?;
+    let (compared, contradictions) = replay(&cells, &Bars::default())?;
     let fitted = cells.iter().filter(|one| one.cell.fitted == "yes").count();
     let provenance = Provenance::new()
         .with_command_and_machine()
@@ -94,6 +94,10 @@ pub(crate) fn judge(folder: &Path, out: &Path, is_verbose: bool, accepts: bool) 
         write_baseline(folder, &provenance, &compared)?;
         errln!("accepted: {}", folder.join(BASELINE).display());
         return Ok(());
+    }
+    let contradictions: Vec<String> = contradictions.iter().map(ToString::to_string).collect();
+    if !contradictions.is_empty() {
+        return Err(Failure::failed(format!("forecasts contradict capacities:\n{}", contradictions.join("\n"))));
     }
     let Some(baseline) = baseline else {
         errln!("no errors were accepted yet: `--set accept=true` writes {}", folder.join(BASELINE).display());

@@ -1,8 +1,13 @@
 //! The answer as three lines, and as tables for `--verbose`.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
-use tandem_core::base::machine::Class;
-use tandem_core::lab::{Answer, Criterion, Disagreement, Driven, Forecast, GpuSource, LiveCapacity, Node, Side};
+use tandem_core::base::machine::{Class, PerClass};
+use tandem_core::base::time::Nanos;
+use tandem_core::lab::{
+    Answer, Criterion, Disagreement, Driven, DrivenRun, Forecast, GpuSource, LiveCapacity, Node, Side, Verdict,
+};
 use tandem_report::number::{counted, rate, significant, text};
 use tandem_report::table::Table;
 
@@ -30,7 +35,34 @@ fn percent(half_width: f64) -> String {
     format!("{:.0} %", (100.0 * half_width).ceil())
 }
 
-/// The answer in three lines, with its uncertainty. The words say what was driven and what disturbed it.
+/// The delays of a run and its use of the lanes: `p99 12 ms, p99.9 31 ms, longest 64 ms, 0.2 % late, cpu 91 % busy`.
+pub(crate) fn delays(run: &DrivenRun, criterion: &Criterion) -> String {
+    let Verdict { p99, p999, longest, .. } = run.verdict;
+    let ms = |time: Nanos| text(time.as_ms(), 3);
+    let late = text(100.0 * run.verdict.late_share(), 2);
+    let mut words = format!("p99 {} ms, p99.9 {} ms, longest {} ms, {late} % late", ms(p99), ms(p999), ms(longest));
+    for (class, busy) in utilisation(run) {
+        words += &format!(", {class} {:.0} % busy", 100.0 * busy);
+    }
+    let untested = criterion.untested(run.verdict.planned);
+    if untested.is_empty() { words } else { format!("{words}, {untested}") }
+}
+
+/// The share of the time in which the lanes of each class worked.
+fn utilisation(run: &DrivenRun) -> impl Iterator<Item = (Class, f64)> + use<> {
+    let utilisation = run.summary.map_or_else(PerClass::default, |summary| summary.utilisation);
+    Class::ALL.into_iter().filter_map(move |class| Some((class, utilisation[class]?)))
+}
+
+/// What is known of a machine whose pauses miss the objective at any rate; `None` of others.
+fn pause_limited(driven: &Driven) -> Option<String> {
+    let kept = driven.pause_limited?;
+    let lowest = driven.runs.iter().filter(|run| run.is_paused).map(|run| run.qps).reduce(f64::min)?;
+    let p99 = text(driven.typical_run(lowest)?.verdict.p99.as_ms(), 2);
+    Some(format!("pause-limited: p99 {p99} ms at any rate; throughput to {} q/s", rate(kept, 0.0)))
+}
+
+/// The answer in four lines, with its uncertainty. The words say what was driven and what disturbed it.
 pub(crate) fn answer(
     driven: &Driven,
     capacity: LiveCapacity,
@@ -46,7 +78,7 @@ pub(crate) fn answer(
     let seconds = driven.runs.last().map_or(0.0, |run| run.seconds);
     let (held, missed) = (driven.held.unwrap_or_default(), driven.missed.unwrap_or_default());
     format!(
-        "{} q/s {sure}, {} runs of {} s, {disturbed}\n{what}, {criterion}, {arrivals}\nheld in {} of {}; {} missed in {} of {}; predicted {} +- {}\n",
+        "{} q/s {sure}, {} runs of {} s, {disturbed}\n{what}, {criterion}, {arrivals}\nheld in {} of {}; {} missed in {} of {}; predicted {} +- {}\n{}\n",
         rate(qps),
         runs_of(driven.held) + runs_of(driven.missed),
         text(seconds, 3),
@@ -57,24 +89,33 @@ pub(crate) fn answer(
         missed.runs(),
         rate(driven.predicted.qps()),
         percent(driven.predicted.half_width()),
+        driven.typical_run(qps).map_or(String::new(), |run| delays(run, criterion)),
     )
 }
 
-/// The reason for the lack of an answer.
+/// The reason for the lack of an answer, with a lower bound where one is known.
 pub(crate) fn no_answer(found: &Answer) -> String {
+    if let Some(limited) = found.driven.iter().find_map(pause_limited) {
+        return limited;
+    }
     let runs = || found.driven.iter().flat_map(|driven| &driven.runs);
     let lowest = runs().map(|run| run.qps).reduce(f64::min);
-    let held = found.driven.iter().filter_map(|driven| driven.held).map(|held| held.qps).reduce(f64::max);
-    let why = match (held, lowest) {
-        (Some(held), _) => format!("{} q/s held, and no higher rate is known to miss", rate(held, 0.0)),
-        (None, None) if found.driven.iter().any(|driven| driven.predicted.qps() > 0.0) => {
+    let at_least = found.driven.iter().map(Driven::at_least_qps).fold(0.0, f64::max);
+    let why = match (at_least > 0.0, lowest) {
+        (true, _) => {
+            let held = found.driven.iter().any(|driven| driven.held.is_some());
+            let rest =
+                if held { "no higher rate is known to miss" } else { "there was no time for enough runs that agree" };
+            format!("at least {} q/s, {rest}", rate(at_least, 0.0))
+        }
+        (false, None) if found.driven.iter().any(|driven| driven.predicted.qps() > 0.0) => {
             String::from("no live run counts: there was no time, or the client was late")
         }
-        (None, None) => String::from("no rate is low enough in simulation"),
-        (None, Some(lowest)) if !runs().any(|run| run.verdict.holds()) => {
+        (false, None) => String::from("no rate is low enough in simulation"),
+        (false, Some(lowest)) if !runs().any(|run| run.verdict.holds()) => {
             format!("no rate held, down to {} q/s", rate(lowest, 0.0))
         }
-        (None, Some(_)) => String::from("there was no time for enough runs that agree"),
+        (false, Some(_)) => String::from("there was no time for enough runs that agree"),
     };
     let load = found.driven.last().map_or(String::new(), |driven| format!("; {}", driven.load().words()));
     format!("no answer: {why}{load}")
@@ -90,6 +131,12 @@ pub(crate) struct JsonAnswer {
     how: &'static str,
     policy: Option<String>,
     missed_at: Option<f64>,
+    /// The highest rate that held in a run, if neither side is known for certain.
+    at_least: Option<f64>,
+    /// The delays at the rate, as measured.
+    measured: Option<JsonDelays>,
+    /// What is known if pauses of the machine miss the objective at any rate.
+    pause_limited: Option<String>,
     /// The predicted capacity, mean delay and 99th percentile at the rate, each with its 90 % interval.
     predicted: Option<JsonPrediction>,
     warnings: Vec<String>,
@@ -110,8 +157,38 @@ impl JsonAnswer {
             },
             policy: best.map(|(driven, _)| driven.policy.clone()),
             missed_at: best.map(|(_, capacity)| digits(capacity.missed_qps)),
+            at_least: Some(found.driven.iter().map(Driven::at_least_qps).fold(0.0, f64::max))
+                .filter(|&qps| best.is_none() && qps > 0.0)
+                .map(digits),
+            measured: best.and_then(|(driven, capacity)| Some(JsonDelays::of(driven.typical_run(capacity.qps)?))),
+            pause_limited: found.driven.iter().find_map(pause_limited),
             predicted: best.map(|(driven, capacity)| JsonPrediction::of(driven, capacity.qps)),
             warnings: warnings(found),
+        }
+    }
+}
+
+/// The delays of a live run.
+#[derive(Debug, Serialize)]
+struct JsonDelays {
+    p99_ms: f64,
+    p999_ms: f64,
+    longest_ms: f64,
+    late_share: f64,
+    /// By class.
+    utilisation: BTreeMap<String, f64>,
+}
+
+impl JsonDelays {
+    fn of(run: &DrivenRun) -> Self {
+        let ms = |time: Nanos| significant(time.as_ms(), 4);
+        let busy = |(class, busy): (Class, f64)| (class.to_string(), significant(busy, 3));
+        Self {
+            p99_ms: ms(run.verdict.p99),
+            p999_ms: ms(run.verdict.p999),
+            longest_ms: ms(run.verdict.longest),
+            late_share: significant(run.verdict.late_share(), 4),
+            utilisation: utilisation(run).map(busy).collect(),
         }
     }
 }
@@ -209,6 +286,8 @@ pub(crate) fn live_runs(found: &Answer) -> String {
         ("", &["policy", "q/s", "live"][..]),
         ("mean ms", both),
         ("p99 ms", both),
+        ("ms", &["p99.9", "longest"]),
+        ("%", &["late", "busy"]),
         ("cores", &["others", "steal"]),
     ])
     .with_keys(2);
@@ -225,13 +304,17 @@ pub(crate) fn live_runs(found: &Answer) -> String {
             table.row([
                 driven.policy.clone(),
                 rate(run.qps, 0.0),
-                run.verdict.words(),
+                run.words(),
                 mean,
                 mean_width,
                 or_dash(run.summary.map(|summary| summary.mean_ms), 3),
                 p99,
                 p99_width,
                 or_dash(run.summary.map(|summary| summary.p99_ms), 3),
+                text(run.verdict.p999.as_ms(), 3),
+                text(run.verdict.longest.as_ms(), 3),
+                text(100.0 * run.verdict.late_share(), 2),
+                or_dash(utilisation(run).map(|(_, busy)| 100.0 * busy).reduce(f64::max), 2),
                 run.load.others.map_or(String::from("-"), |cores| format!("{cores:.1}")),
                 run.load.steal.map_or(String::from("-"), |cores| format!("{cores:.1}")),
             ]);

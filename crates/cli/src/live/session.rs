@@ -10,7 +10,7 @@ use tandem_core::base::ids::ProcessorId;
 use tandem_core::base::machine::{Class, LaneFault};
 use tandem_core::files::Provenance;
 use tandem_core::lab::{Criterion, LiveReport, LiveRunSpec, Node, short_runs};
-use tandem_core::live::{Ending, GpuLane, LiveOutcome};
+use tandem_core::live::{Ending, GapOf, GpuLane, LiveOutcome};
 use tandem_core::query::TimeScale;
 use tandem_core::sched::{BuiltIn, PolicyFactory, Shed};
 use tandem_report::faults::{FaultRow, write_faults};
@@ -146,7 +146,7 @@ impl<'a> Session<'a> {
 
     /// The run's line; `None` if nothing has finished.
     fn row(&self, policy: &BuiltIn, plan: &Plan, report: &LiveReport) -> Option<LiveSummaryRow> {
-        let LiveReport { outcome, summary, verdict, load, .. } = report;
+        let LiveReport { outcome, summary, verdict, is_paused, load, .. } = report;
         let summary = (*summary)?;
         let (rate_qps, seed) = (plan.rate_qps, plan.arrivals.seed);
         Some(LiveSummaryRow {
@@ -166,6 +166,8 @@ impl<'a> Session<'a> {
             overloaded: outcome.overloaded(),
             gpu: self.node.lane_pool().gpu().name(),
             verdict: *verdict,
+            is_paused: *is_paused,
+            gaps: [GapOf::Driver, GapOf::Lanes].map(|of| outcome.course.gaps(of)),
             others_cores: load.others,
             steal_cores: load.steal,
         })
@@ -230,17 +232,24 @@ impl<'a> Session<'a> {
 
     /// Prints a line per run.
     fn print_short(&self, kept: &ResultWriter) -> Result<(), Failure> {
-        let mut table = Table::new(["policy", "q/s", "mean ms", "p99 ms", "late", "gpu", "objective"]);
-        for LiveSummaryRow { row, gpu, verdict, .. } in &self.rows {
+        let headings =
+            ["policy", "q/s", "mean ms", "p99 ms", "p99.9 ms", "longest ms", "late %", "busy %", "gpu", "objective"];
+        let mut table = Table::new(headings);
+        for line in &self.rows {
+            let LiveSummaryRow { row, gpu, verdict, .. } = line;
             let s = &row.summary;
+            let busy = Class::ALL.into_iter().filter_map(|class| s.utilisation[class]).reduce(f64::max);
             table.row([
                 row.policy.clone(),
                 number::text(row.rate_qps, 6),
                 number::text(s.mean_ms, 3),
                 number::text(s.p99_ms, 3),
-                s.missed.to_string(),
+                number::text(s.p999_ms, 3),
+                number::text(s.max_ms, 3),
+                number::text(100.0 * verdict.late_share(), 2),
+                busy.map_or(String::from("-"), |busy| format!("{:.0}", 100.0 * busy)),
                 if *gpu == GpuLane::Replay.name() { (*gpu).to_owned() } else { String::new() },
-                verdict.words(),
+                self.words(line),
             ]);
         }
         let table = table.without_empty_columns();
@@ -248,6 +257,19 @@ impl<'a> Session<'a> {
         let priorities = priority_table(&self.priorities);
         say_screen(&format!("\n{table}objective: {}\n{priorities}{notes}", self.criterion), "the folder of results")?;
         say(&format!("{}\n", kept.in_words()))
+    }
+
+    /// The verdict of a run, the machine's gaps in it, and what it does not test.
+    fn words(&self, LiveSummaryRow { verdict, is_paused, gaps: [driver, lanes], .. }: &LiveSummaryRow) -> String {
+        let words = verdict.words();
+        let words = if *is_paused { words.replacen("missed", "paused", 1) } else { words };
+        let longer = if driver.time > lanes.time { driver } else { lanes };
+        let paused = match longer.count {
+            0 => String::new(),
+            count => format!("; {} of {:.0} ms", number::counted(count as usize, "gap", "gaps"), longer.time.as_ms()),
+        };
+        let untested = self.criterion.untested(verdict.planned);
+        format!("{words}{}{untested}{paused}", if untested.is_empty() { "" } else { "; " })
     }
 
     /// The warnings, with one if runs did not cover their arrivals.
@@ -274,6 +296,7 @@ impl<'a> Session<'a> {
             "p50 ms",
             "p95 ms",
             "p99 ms",
+            "p99.9 ms",
             "max ms",
             "late",
             "cpu busy",
@@ -285,7 +308,8 @@ impl<'a> Session<'a> {
         ];
         let mut table = Table::new(headings).with_keys(2);
         let share = |share: Option<f64>| share.map_or(String::from("-"), |share| format!("{:.1} %", share * 100.0));
-        for LiveSummaryRow { row, lag_p99_ms, others_cores, gpu, verdict, .. } in &self.rows {
+        for line in &self.rows {
+            let LiveSummaryRow { row, lag_p99_ms, others_cores, gpu, .. } = line;
             let s = &row.summary;
             table.row([
                 row.policy.to_owned(),
@@ -295,6 +319,7 @@ impl<'a> Session<'a> {
                 format!("{:.3}", s.p50_ms),
                 format!("{:.3}", s.p95_ms),
                 format!("{:.3}", s.p99_ms),
+                format!("{:.3}", s.p999_ms),
                 format!("{:.3}", s.max_ms),
                 s.missed.to_string(),
                 share(s.utilisation[Class::CPU]),
@@ -302,7 +327,7 @@ impl<'a> Session<'a> {
                 format!("{lag_p99_ms:.3}"),
                 others_cores.map_or(String::from("-"), |cores| format!("{cores:.1}")),
                 (*gpu).to_owned(),
-                verdict.words(),
+                self.words(line),
             ]);
         }
         let notes = self.notes_in_words();

@@ -358,8 +358,11 @@ fn drive(driven: &Driven) -> Result<(), Failure> {
     outln!("{table}\n{} planned: {}, {} not sent", run.planned, misses.join(", "), run.not_sent());
     let lateness = text(run.lateness_p99().as_us(), 3);
     outln!(
-        "{}; client late by {lateness} us (p99), warm-up of {}",
+        "{}{}; client late by {lateness} us (p99), warm-up of {}",
         verdict.words(),
+        Some(criterion.untested(run.planned))
+            .filter(|words| !words.is_empty())
+            .map_or(String::new(), |words| format!("; {words}")),
         counted(run.warm_up.len(), "query", "queries")
     );
     let provenance =
@@ -373,7 +376,7 @@ fn drive(driven: &Driven) -> Result<(), Failure> {
         Ending::ServerGone => return Err(Failure::failed("the server stopped answering for some seconds")),
         Ending::Complete | Ending::Interrupted => {}
     }
-    if run.is_rejected(criterion.deadline) {
+    if run.is_rejected(criterion.deadline, &verdict) {
         return Err(Failure::failed(format!(
             "rejected: the client was late by {lateness} us (p99), more than 1 % of the deadline (lower the rate, leave it more \
              processor time, or let it --spin on a core of its own)"

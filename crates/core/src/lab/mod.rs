@@ -48,7 +48,7 @@ mod workload;
 
 pub use answer::{
     Answer, Disagreement, Driven, DrivenRun, Effort, Forecast, LiveCapacity, LiveSearch, Prediction, Question, Scope,
-    Side, find_answer,
+    Side, Vote, find_answer,
 };
 pub use calibration::{Calibration, ServiceRow, ServiceRun};
 pub(crate) use capacity::COVERED_QUERIES;
@@ -61,6 +61,7 @@ pub use estimates::regret::{DELAY_QUERIES, Regret, experiment, regret, regret_pi
 pub use estimates::{Estimates, sim_queries};
 pub use faults::read_faults;
 pub use gap::{Gap, gaps};
+pub use live_record::{KEPT_SHARE, above_floor, is_paused};
 pub use machine::host_info::HostInfo;
 pub use machine::pauses::observe_pauses;
 pub use machine::processors::{GpuChoice, Multicore, Processors, Wanted, gpu_executor};

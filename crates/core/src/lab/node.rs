@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::live_record::LiveRecord;
+use super::live_record::{LiveRecord, LiveResults};
 use super::machine::simulated::profiled_machine;
 use super::machine::{SystemLoad, SystemLoadProbe};
 use super::simulated_node::SimulatedNode;
@@ -68,6 +68,10 @@ pub struct LiveReport {
     pub priorities: Vec<(String, Summary)>,
     /// The verdict under the criterion.
     pub verdict: Verdict,
+    /// Whether the run kept [`KEPT_SHARE`](super::KEPT_SHARE) of its throughput.
+    pub kept_up: bool,
+    /// Whether it missed the objective only because the machine [paused](super::is_paused).
+    pub is_paused: bool,
     /// The load by other processes during the run.
     pub load: SystemLoad,
 }
@@ -344,9 +348,9 @@ impl Node {
         let run = LiveRun { policy, jobs, abandon_after, keep, record: &mut record };
         let outcome = live::run(&mut self.lane_pool, run)?;
         let (load, gpu_energy_j) = (load.cores(), energy.joules());
-        let (summary, verdict, priorities) = record.into_results();
+        let LiveResults { summary, verdict, kept_up, is_paused, priorities } = record.into_results(&outcome.course);
         let summary = summary.map(|summary| Summary { gpu_energy_j, ..summary });
-        Ok(LiveReport { outcome, summary, priorities, verdict, load })
+        Ok(LiveReport { outcome, summary, priorities, verdict, kept_up, is_paused, load })
     }
 
     /// Starts to measure the energy of the GPUs that serve.

@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manual_clock_stands_until_busy_workers_complete_and_jumps_if_none_is_busy() {
+    fn a_manual_clock_stands_while_workers_are_busy() {
         let mut clock = ManualClock::default();
         let driver = Sleeper::default();
         let mut looks = 0;

@@ -145,13 +145,19 @@ struct Statistics {
     served: Vec<ServedBatch>,
     worked: PerClass<Nanos>,
     course: Course,
+    /// The third of the run, by released jobs, of which so many are planned.
+    third: usize,
     planned: usize,
 }
 
 impl Statistics {
-    /// The third of the run, by released jobs.
-    fn third(&self) -> usize {
-        (3 * self.lags.len() / self.planned.max(1)).min(2)
+    /// Counts a job that is released at `now`, late by `lag`.
+    #[inline]
+    fn release(&mut self, lag: Nanos, now: Nanos) {
+        self.third += usize::from(self.lags.len() == (self.third + 1) * self.planned / 3);
+        self.lags.push(lag);
+        let third = &mut self.course.thirds[self.third];
+        (third.lag, third.ended) = (third.lag.max(lag), now);
     }
 }
 
@@ -186,7 +192,8 @@ impl<'a, C: Clock, T: ServiceTimes, J: ExactSizeIterator<Item = Job>, R: Record>
             ),
             worked: PerClass::default(),
             course: Course::new(),
-            planned,
+            third: 0,
+            planned: planned.max(3),
         };
         let num_lanes = all.len();
         let lanes = Lanes {
@@ -224,7 +231,19 @@ impl<'a, C: Clock, T: ServiceTimes, J: ExactSizeIterator<Item = Job>, R: Record>
         let open: Vec<Job> = dispatcher.unfinished().copied().collect();
         open.iter().for_each(|job| dispatcher.sink_mut().1.unanswered(job, ended.since(job.arrival)));
         let (unfinished, log) = (open.len(), dispatcher.into_sink().0.into_log());
-        LiveRunResult { log, lags, decisions, handoffs, rounds, served, unfinished, worked, driver_time, course, ending }
+        LiveRunResult {
+            log,
+            lags,
+            decisions,
+            handoffs,
+            rounds,
+            served,
+            unfinished,
+            worked,
+            driver_time,
+            course,
+            ending,
+        }
     }
 }
 
@@ -292,8 +311,7 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
 
     #[cold]
     fn note(&mut self, gap: Gap) {
-        let third = self.seen.third();
-        self.seen.course.note(third, gap);
+        self.seen.course.note(self.seen.third, gap);
         self.dispatcher.sink_mut().1.gap(&gap);
     }
 
@@ -348,10 +366,7 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
     fn release(&mut self, now: Nanos) {
         let Some(job) = self.next_job else { return };
         self.next_job = self.jobs.next();
-        let (third, lag) = (self.seen.third(), now.since(job.arrival));
-        self.seen.lags.push(lag);
-        let third = &mut self.seen.course.thirds[third];
-        (third.lag, third.ended) = (third.lag.max(lag), now);
+        self.seen.release(now.since(job.arrival), now);
         let arrived = self.dispatcher.arrive(now, job);
         self.keep_law(arrived);
     }
@@ -400,14 +415,13 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
                 back: now.since(ended),
                 ..begun
             };
-            let third = self.seen.third();
             let seen = &mut self.seen;
             seen.handoffs[class].push(served.handoff());
             if seen.sample.keeps(number) {
                 seen.served.push(served);
             }
             seen.worked[class] += Nanos(worked);
-            seen.course.thirds[third].worked[class] += Nanos(worked);
+            seen.course.thirds[seen.third].worked[class] += Nanos(worked);
             self.release_helpers(processor);
             match self.dispatcher.finish(now, processor) {
                 Ok(ended) => taken.answers += ended as u32,

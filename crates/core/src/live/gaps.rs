@@ -29,8 +29,8 @@ use crate::base::time::Nanos;
 
 /// Shorter gaps are not counted.
 pub const LEAST_GAP: Nanos = Nanos(1_000_000);
-/// How much longer than alone a query may take beside others. In `recorded/`, the mean of no run exceeds twice.
-pub(super) const SLACK: u64 = 4;
+/// How much longer than alone a query may take beside others. Means in `recorded/` are at most 1.4 times as long.
+pub const SLACK: u64 = 4;
 /// Number of the longest gaps that are kept.
 const KEPT: usize = 16;
 
@@ -116,8 +116,9 @@ impl Course {
         sums.fold(GapSum::default(), |all, one| GapSum { count: all.count + one.count, time: all.time + one.time })
     }
 
+    /// Adds a gap that ended in a third of the run.
     #[cold]
-    pub(super) fn note(&mut self, third: usize, gap: Gap) {
+    pub fn note(&mut self, third: usize, gap: Gap) {
         let third = &mut self.thirds[third];
         let sum = match gap.of {
             GapOf::Driver => &mut third.driver,

@@ -58,7 +58,7 @@ mod worker_lane;
 pub use crate::base::interrupt::{interrupt, interrupt_flag, interrupted};
 pub use ending::{Ending, LiveError};
 pub use faults::{Faulty, RunClock};
-pub use gaps::{Course, Gap, GapOf, GapSum, LEAST_GAP, Third};
+pub use gaps::{Course, Gap, GapOf, GapSum, LEAST_GAP, SLACK, Third};
 pub use lane_pool::{GpuLane, LanePool, LaneWork};
 pub use outcome::{LiveOutcome, Spread};
 pub use queries::{LiveQuery, QuerySet};

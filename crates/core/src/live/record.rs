@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_keeps_all_where_there_is_room_and_else_at_most_so_many() {
+    fn a_sample_keeps_all_if_there_is_room() {
         let kept = |all: u32, most| (0..all).filter(|&number| Sample::of(all as usize, most).keeps(number)).count();
         assert_eq!([(0, 5), (5, 5), (6, 5), (1000, 5), (7, 0)].map(|(all, most)| kept(all, most)), [0, 5, 3, 4, 1]);
     }

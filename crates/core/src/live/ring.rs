@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_keeps_its_last_end_and_a_worker_the_lane_that_it_helps() {
+    fn an_order_keeps_its_end_and_a_worker_its_lead() {
         let rings = Rings::new(2, 1);
         rings.order(1, std::iter::once(0), 5, 0);
         rings.order(2, std::iter::once(0), 6, 3);

@@ -166,8 +166,19 @@ fn check(lane_pool: &LanePool, jobs: impl Iterator<Item = Job> + Clone) -> Resul
 }
 
 fn sum_up(driven: LiveRunResult, planned: usize) -> LiveOutcome {
-    let LiveRunResult { log, lags, decisions, handoffs, rounds, served, unfinished, worked, driver_time, course, ending } =
-        driven;
+    let LiveRunResult {
+        log,
+        lags,
+        decisions,
+        handoffs,
+        rounds,
+        served,
+        unfinished,
+        worked,
+        driver_time,
+        course,
+        ending,
+    } = driven;
     LiveOutcome {
         unreleased: planned - lags.len(),
         unfinished,

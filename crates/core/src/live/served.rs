@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_round_is_disturbed_if_it_exceeds_half_a_microsecond_an_event_by_thirty() {
+    fn a_round_is_disturbed_beyond_the_time_of_its_events() {
         let round = |time| Round { arrivals: 1, batches: 1, answers: 2, time: Nanos(time) };
         assert!(!round(31_500).is_disturbed() && round(31_501).is_disturbed());
     }

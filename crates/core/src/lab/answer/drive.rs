@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 use super::forecast::{Forecast, Planned};
 use super::interval::{half_width, sampled, scatter};
 use super::predict::Prediction;
-use super::search::{LiveSearch, Side};
+use super::search::{LiveSearch, Side, Vote};
 use super::{Effort, Question};
 use crate::base::time::Nanos;
 use crate::lab::{
     Calibration, Criterion, LabError, LiveReport, LiveRunSpec, Node, Progress, RunLength, ServiceRow, ServiceRun,
     StudyError, Summary, SystemLoad, Verdict,
 };
-use crate::live;
+use crate::live::{self, Course};
 use crate::query::ArrivalProcess;
 use crate::sched::PolicyFactory;
 use crate::sim::Arrivals;
@@ -42,6 +42,12 @@ pub struct DrivenRun {
     pub predicted: Option<Forecast>,
     /// The simulated run with the costs of the backlogs; `None` if it was not simulated.
     pub rehearsed: Option<Summary>,
+    /// Whether it kept [`KEPT_SHARE`](crate::lab::KEPT_SHARE) of its throughput.
+    pub kept_up: bool,
+    /// Whether it missed the objective only because the machine [paused](crate::lab::is_paused).
+    pub is_paused: bool,
+    /// Its thirds, and the gaps of the machine.
+    pub course: Course,
     /// The load by other processes.
     pub load: SystemLoad,
     /// Time of a fixed loop on the workers' cores before and after the run; 0 without workers.
@@ -53,6 +59,23 @@ pub struct DrivenRun {
 }
 
 impl DrivenRun {
+    /// The vote of the run on its rate.
+    #[must_use]
+    pub fn vote(&self) -> Vote {
+        match (self.verdict.holds(), self.is_paused) {
+            (true, _) => Vote::Held,
+            (false, true) => Vote::Paused,
+            (false, false) => Vote::Missed,
+        }
+    }
+
+    /// The verdict in words; `paused` stands in place of `missed`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let words = self.verdict.words();
+        if self.is_paused { words.replacen("missed", "paused", 1) } else { words }
+    }
+
     /// The run as a forecast takes it.
     pub(super) fn planned<'a>(&self, process: &'a ArrivalProcess, speed_sd: f64) -> Planned<'a> {
         Planned { process, qps: self.qps, queries: self.verdict.planned, live_seed: self.seed, speed_sd }
@@ -80,6 +103,8 @@ pub struct Driven {
     pub held: Option<Side>,
     /// The lowest rate that failed in enough runs.
     pub missed: Option<Side>,
+    /// The rate up to which throughput was kept, if the machine's pauses miss the objective at any rate.
+    pub pause_limited: Option<f64>,
     /// The standard error of the mean cost of the driven queries, as a sample of the log.
     pub sampled: f64,
     /// The source of GPU lanes: `real`, `replay` or `none`.
@@ -121,6 +146,34 @@ impl Driven {
         let (held, missed) = (self.held?, self.missed?);
         let predicted = self.predicted.qps();
         Some((predicted / missed.qps - 1.0, predicted / held.qps - 1.0))
+    }
+
+    /// The highest rate at which a run held, below every rate at which one did not; 0 without any.
+    #[must_use]
+    pub fn at_least_qps(&self) -> f64 {
+        highest_below(&self.runs, |run| run.verdict.holds())
+    }
+
+    /// The highest rate up to which runs kept their throughput; 0 without any.
+    #[must_use]
+    pub fn kept_qps(&self) -> f64 {
+        highest_below(&self.runs, |run| run.kept_up)
+    }
+
+    /// A search for the rate up to which throughput is kept, after the runs so far.
+    #[must_use]
+    pub fn throughput_search(&self, effort: Effort) -> LiveSearch {
+        let mut search = LiveSearch::new(self.predicted.qps(), Effort { needed: 1, all: false, ..effort });
+        self.runs.iter().for_each(|run| search.note(run.qps, if run.kept_up { Vote::Held } else { Vote::Missed }));
+        search
+    }
+
+    /// The run at a rate that shows its delays: the one with the median p99.
+    #[must_use]
+    pub fn typical_run(&self, qps: f64) -> Option<&DrivenRun> {
+        let mut at_rate: Vec<&DrivenRun> = self.runs.iter().filter(|run| run.qps == qps).collect();
+        at_rate.sort_by_key(|run| run.verdict.p99);
+        at_rate.get(at_rate.len() / 2).copied()
     }
 
     /// The relative standard deviation of the machine's speed over the runs, by query costs and by the fixed loop.
@@ -178,14 +231,22 @@ impl LiveRuns<'_> {
         }
         let mut search = LiveSearch::new(predicted_qps, self.question.effort);
         while let Some(qps) = search.next(self.runs_left(predicted_qps)) {
-            let verdict = self.drive(qps, driven)?;
             // A run that was cut short without an interrupt has no verdict.
-            if verdict.is_undecided() {
-                break;
-            }
-            search.note(qps, verdict.holds());
+            let Some(vote) = self.drive(qps, driven)? else { return Ok(()) };
+            search.note(qps, vote);
             search.drifts(driven.drift());
             (driven.held, driven.missed) = search.sides();
+        }
+        if search.is_pause_limited() {
+            driven.pause_limited = Some(driven.kept_qps());
+            let mut search = driven.throughput_search(self.question.effort);
+            while let Some(qps) = search.next(self.runs_left(predicted_qps)) {
+                if self.drive(qps, driven)?.is_none() {
+                    break;
+                }
+                driven.pause_limited = Some(driven.kept_qps());
+                search = driven.throughput_search(self.question.effort);
+            }
         }
         Ok(())
     }
@@ -201,7 +262,8 @@ impl LiveRuns<'_> {
         run_seconds(&self.question.effort, &self.question.objective.within(self.question.deadline), qps)
     }
 
-    fn drive(&mut self, qps: f64, driven: &mut Driven) -> Result<Verdict, LabError> {
+    /// Drives a run, and returns its vote; `None` if it was cut short.
+    fn drive(&mut self, qps: f64, driven: &mut Driven) -> Result<Option<Vote>, LabError> {
         let Question { deadline, objective, process, .. } = self.question;
         let criterion = objective.within(*deadline);
         let seconds = self.seconds(qps);
@@ -212,7 +274,7 @@ impl LiveRuns<'_> {
         let before = self.node.lane_pool().fixed_loop();
         let run = LiveRunSpec::new(qps, &arrivals, criterion).of_driven_rows(self.node);
         let report = self.node.run_strict(self.policy, run)?;
-        let LiveReport { outcome, summary, verdict, load, .. } = report;
+        let LiveReport { outcome, summary, verdict, kept_up, is_paused, load, .. } = report;
         if live::interrupted() {
             return Err(StudyError::Interrupted.into());
         }
@@ -225,24 +287,35 @@ impl LiveRuns<'_> {
             verdict.sent,
             &service,
         ));
-        driven.runs.push(DrivenRun {
+        let run = DrivenRun {
             qps,
             seed: self.seed,
             seconds,
             covered_share: if process.recording().is_some() { arrivals.covered_share(qps) } else { 1.0 },
             verdict,
             summary,
+            kept_up,
+            is_paused,
+            course: outcome.course,
             predicted: None,
             rehearsed: None,
             load,
             fixed_loop: [before, after],
             lag_p99: outcome.lag.p99,
             service,
-        });
+        };
         self.seed = self.seed.wrapping_add(1);
-        self.progress.told(&format!("{what}: {}; {}", verdict.words(), load.words()));
-        Ok(verdict)
+        self.progress.told(&format!("{what}: {}; {}", run.words(), load.words()));
+        let vote = (!verdict.is_undecided()).then(|| run.vote());
+        driven.runs.push(run);
+        Ok(vote)
     }
+}
+
+/// The highest rate at which `is_good` holds, below every rate at which it does not.
+fn highest_below(runs: &[DrivenRun], is_good: impl Fn(&DrivenRun) -> bool) -> f64 {
+    let bad = runs.iter().filter(|run| !is_good(run)).map(|run| run.qps).fold(f64::INFINITY, f64::min);
+    runs.iter().map(|run| run.qps).filter(|&qps| qps < bad).fold(0.0, f64::max)
 }
 
 /// Duration of a run: the requested time, or several limits if that is longer. If queries are too few for the

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn forecasts_are_those_of_theory_and_less_sure_near_the_capacity() {
+    fn forecasts_are_those_of_theory() {
         let (half, near) = (forecast_at(0.5, 0.0), forecast_at(0.9, 0.0));
         // M/M/1 with a mean service time of 1 ms: 2 and 10 ms.
         assert!((half.summary.mean_ms / 2.0 - 1.0).abs() < 0.04, "{half:?}");

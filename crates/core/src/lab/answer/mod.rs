@@ -22,7 +22,7 @@ pub use forecast::Forecast;
 pub(super) use forecast::{Planned, forecast};
 pub(super) use interval::least_predicted_half_width;
 pub use predict::{Disagreement, Prediction};
-pub use search::{LiveSearch, Side};
+pub use search::{LiveSearch, Side, Vote};
 
 use std::time::{Duration, Instant};
 
@@ -184,6 +184,7 @@ fn find(
             runs: Vec::new(),
             held: None,
             missed: None,
+            pause_limited: None,
             sampled: sampled_queries(node, question.log_queries),
             gpu: node.lane_pool().gpu().name(),
         };

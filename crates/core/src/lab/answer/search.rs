@@ -5,13 +5,33 @@
 //!        └─ missed ─▶ down 5, 10, 20 % ... until one holds ─┴─▶ bisect to the width asked for ─▶ repeat each side
 //! ```
 //!
-//! The majority of the runs at a rate decides its side. A side is settled once enough runs agree. If a rate turns out
-//! to be on the other side, the search continues there.
+//! The majority of the runs at a rate decides its side; of as many that held and missed, the misses. A side is settled once
+//! enough runs agree. If a rate turns out to be on the other side, the search continues there.
+//!
+//! A run that missed only because the machine [paused](crate::lab::is_paused) is driven again, up to five times: three of
+//! them decide. A run that misses otherwise ends this. If pauses decide at the start, the next rate is a fifth of it. If they
+//! decide there, too, no rate holds, whatever its load: the policy is *pause-limited*.
 
 use super::Effort;
 
 /// Lowest rate that is tried, as a share of the starting rate.
 const LOWEST: f64 = 0.02;
+
+/// Most runs at a rate of which one was paused; the majority decides.
+const MOST_PAUSED: u32 = 5;
+/// The share of the starting rate at which pauses decide about all rates.
+const PAUSED_SHARE: f64 = 0.2;
+
+/// The vote of a run on its rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vote {
+    /// It met the objective.
+    Held,
+    /// It did not.
+    Missed,
+    /// It did not, because the machine paused.
+    Paused,
+}
 
 /// The live runs at a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -20,8 +40,10 @@ pub struct Side {
     pub qps: f64,
     /// Number of runs that held.
     pub held: u32,
-    /// Number of runs that failed.
+    /// Number of runs that failed, paused ones included.
     pub missed: u32,
+    /// Number of runs that failed because the machine paused.
+    pub paused: u32,
 }
 
 impl Side {
@@ -29,6 +51,25 @@ impl Side {
     #[must_use]
     pub fn runs(&self) -> u32 {
         self.held + self.missed
+    }
+
+    /// Whether pauses leave open on which side it is.
+    fn is_open(&self) -> bool {
+        let majority = MOST_PAUSED / 2 + 1;
+        self.paused > 0 && self.paused == self.missed && self.held.max(self.paused) < majority
+    }
+
+    fn has_held(&self) -> bool {
+        self.held > self.missed && !self.is_open()
+    }
+
+    fn has_missed(&self) -> bool {
+        self.missed > 0 && self.missed >= self.held && !self.is_open()
+    }
+
+    /// Whether it is on the side of misses by pauses alone.
+    fn is_paused(&self) -> bool {
+        self.has_missed() && self.paused == self.missed
     }
 }
 
@@ -55,25 +96,27 @@ impl LiveSearch {
         self.apart = share.max(self.effort.apart);
     }
 
-    /// Notes whether a run at a rate held.
-    pub fn note(&mut self, qps: f64, holds: bool) {
+    /// Notes the vote of a run at a rate.
+    pub fn note(&mut self, qps: f64, vote: Vote) {
         let at = self.rates.partition_point(|rate| rate.qps < qps);
         if self.rates.get(at).is_none_or(|rate| rate.qps != qps) {
             self.rates.insert(at, Side { qps, ..Side::default() });
         }
         let rate = &mut self.rates[at];
-        if holds { rate.held += 1 } else { rate.missed += 1 }
+        rate.held += u32::from(vote == Vote::Held);
+        rate.missed += u32::from(vote != Vote::Held);
+        rate.paused += u32::from(vote == Vote::Paused);
     }
 
     /// The lowest rate at which most runs failed.
     fn missed(&self) -> Option<Side> {
-        self.rates.iter().find(|rate| rate.missed > rate.held).copied()
+        self.rates.iter().find(|rate| rate.has_missed()).copied()
     }
 
     /// The highest rate below [`missed`](Self::missed) at which most runs held.
     fn held(&self) -> Option<Side> {
         let below = self.missed().map_or(f64::INFINITY, |missed| missed.qps);
-        self.rates.iter().rev().find(|rate| rate.held > rate.missed && rate.qps < below).copied()
+        self.rates.iter().rev().find(|rate| rate.has_held() && rate.qps < below).copied()
     }
 
     /// Whether enough runs at this rate agree.
@@ -88,14 +131,22 @@ impl LiveSearch {
         (settled(self.held()), settled(self.missed()))
     }
 
+    /// Whether pauses of the machine miss the objective at a fifth of the start, too.
+    #[must_use]
+    pub fn is_pause_limited(&self) -> bool {
+        self.held().is_none()
+            && self
+                .missed()
+                .is_some_and(|low| low.is_paused() && low.qps <= PAUSED_SHARE * self.start_qps * (1.0 + 1e-9))
+    }
+
     /// The next rate to drive with `left` runs to go; `None` if both sides are settled, or no rate is low enough.
     #[must_use]
     pub fn next(&self, left: u32) -> Option<f64> {
-        if left == 0 {
+        if left == 0 || self.is_pause_limited() {
             return None;
         }
-        // A tie between the runs at a rate needs one more run.
-        if let Some(open) = self.rates.iter().find(|rate| rate.held == rate.missed && rate.runs() < self.effort.of) {
+        if let Some(open) = self.rates.iter().find(|rate| rate.is_open()) {
             return Some(open.qps);
         }
         let (held, missed) = match (self.held(), self.missed()) {
@@ -104,6 +155,7 @@ impl LiveSearch {
                 let above = self.rates.iter().filter(|rate| rate.qps > self.start_qps).count();
                 return Some(held.qps * (1.0 + self.step(above)));
             }
+            (None, Some(missed)) if missed.is_paused() => return Some(PAUSED_SHARE * self.start_qps),
             (None, Some(missed)) => {
                 let below = self.rates.iter().filter(|rate| rate.qps < self.start_qps).count();
                 let lower = missed.qps / (1.0 + self.step(below));
@@ -137,7 +189,7 @@ mod tests {
         let mut search = LiveSearch::new(start_qps, Effort::usual());
         let mut runs = 0;
         while let Some(qps) = search.next(most - runs) {
-            search.note(qps, holds(qps));
+            search.note(qps, if holds(qps) { Vote::Held } else { Vote::Missed });
             runs += 1;
         }
         let (held, missed) = search.sides();
@@ -175,7 +227,35 @@ mod tests {
     }
 
     #[test]
-    fn a_noisy_machine_is_searched_to_an_end_and_its_sides_are_majorities() {
+    fn only_paused_runs_are_repeated_and_their_majority_decides() {
+        let mut search = LiveSearch::new(1000.0, Effort::usual());
+        let mut votes = [Vote::Paused, Vote::Held, Vote::Paused, Vote::Held].into_iter();
+        let mut rates = Vec::new();
+        while let Some(vote) = votes.next() {
+            rates.push(search.next(99).unwrap());
+            search.note(1000.0, vote);
+        }
+        assert_eq!(rates, [1000.0; 4]);
+        let mut other = search.clone();
+        search.note(1000.0, Vote::Held);
+        assert!(search.next(99).unwrap() > 1000.0, "3 of 5 held");
+        // Pauses decide at the start, and then at a fifth of it.
+        other.note(1000.0, Vote::Paused);
+        assert_eq!(other.sides().1.map(|missed| (missed.missed, missed.runs())), Some((3, 5)));
+        for _ in 0..3 {
+            assert_eq!((other.next(99), other.is_pause_limited()), (Some(200.0), false));
+            other.note(200.0, Vote::Paused);
+        }
+        assert_eq!((other.next(99), other.is_pause_limited()), (None, true));
+        // A miss without a pause ends the repetition.
+        let mut search = LiveSearch::new(1000.0, Effort::usual());
+        search.note(1000.0, Vote::Paused);
+        search.note(1000.0, Vote::Missed);
+        assert!(search.next(99).unwrap() < 1000.0 && !search.is_pause_limited());
+    }
+
+    #[test]
+    fn a_search_on_a_noisy_machine_ends_with_majorities() {
         let mut random = Random::new(7, 0);
         for _ in 0..200 {
             let (held, missed, runs) = searched(1200.0, 40, |qps| qps * (0.9 + 0.2 * random.unit()) <= 1000.0);
@@ -187,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_runs_out_goes_to_repeats_and_no_rate_that_holds_is_no_answer() {
+    fn the_last_time_goes_to_repeats() {
         let (held, missed, runs) = searched(2000.0, 9, |qps| qps <= 1000.0);
         assert!(held.is_some() && missed.is_some() && runs <= 9, "{held:?} {missed:?} {runs}");
         assert_eq!(searched(1000.0, 99, |_| false).0, None);
@@ -195,17 +275,17 @@ mod tests {
     }
 
     #[test]
-    fn proof_takes_all_runs_on_both_sides_and_drift_widens_the_sides() {
+    fn proof_takes_all_runs_and_drift_widens_the_sides() {
         let mut search = LiveSearch::new(1000.0, Effort::proof());
         while let Some(qps) = search.next(99) {
-            search.note(qps, qps <= 1000.0);
+            search.note(qps, if qps <= 1000.0 { Vote::Held } else { Vote::Missed });
         }
         let (held, missed) = search.sides();
         assert_eq!((held.unwrap().runs(), missed.unwrap().runs()), (5, 5));
         assert!(missed.unwrap().qps <= 1.02501 * held.unwrap().qps);
         let mut search = LiveSearch::new(1000.0, Effort::usual());
-        search.note(1000.0, true);
-        search.note(1100.0, false);
+        search.note(1000.0, Vote::Held);
+        search.note(1100.0, Vote::Missed);
         assert!(search.next(99).is_some_and(|qps| qps > 1000.0 && qps < 1100.0));
         search.drifts(0.12);
         assert_eq!(search.next(99), Some(1000.0));

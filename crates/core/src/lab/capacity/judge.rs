@@ -9,7 +9,7 @@ use crate::base::histogram::Histogram;
 use crate::base::stats::{Drift, significant};
 use crate::base::time::Nanos;
 use crate::lab::objective::MOST_BOUNDS;
-use crate::lab::{Criterion, Unsteady, Verdict};
+use crate::lab::{Bound, Criterion, Unsteady, Verdict};
 use crate::query::Priorities;
 use crate::sched::{LogRow, ShedJob, Sink};
 
@@ -159,12 +159,22 @@ impl Judge {
         self.parts.drifts()
     }
 
+    /// Whether the objective holds without the queries that `others` has counted, and at least half are left.
+    #[must_use]
+    pub fn holds_without(&self, others: &Self) -> bool {
+        let left = (self.ended + self.unanswered).saturating_sub(others.ended + others.unanswered);
+        let holds = |(i, bound): (usize, Bound)| {
+            !self.criterion.is_tested(i, left) || self.late[i] <= bound.allowed(left) + others.late[i]
+        };
+        2 * left >= self.planned && self.criterion.objective.bounds().enumerate().all(holds)
+    }
+
     /// The verdict on the run.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let place = self.broken(0).unwrap_or(0);
         let bound = self.criterion.bounds().nth(place);
-        let (bound, limit) = bound.unwrap_or((crate::lab::Bound::NoMiss, self.criterion.deadline));
+        let (bound, limit) = bound.unwrap_or((Bound::NoMiss, self.criterion.deadline));
         let percentile = |share| self.delays.nearest_rank(share).unwrap_or_default();
         Verdict {
             planned: self.planned,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::machine::PerClass;
 use crate::base::time::Nanos;
 use crate::files::{Digits, Record};
-use crate::lab::Calibration;
+use crate::lab::{Bound, Calibration, Criterion, Objective};
 use crate::query::{ArrivalProcess, Replay};
 
 type Number = Digits<6>;
@@ -86,9 +86,30 @@ pub struct Cell {
     pub missed_qps: Option<Number>,
     /// `yes` if a constant of the program was fitted to it, else `no`.
     pub fitted: String,
+    // What the run itself cost; cells of earlier versions lack it.
+    /// Whether it missed the objective only because the machine paused.
+    pub paused: Option<bool>,
+    pub cpu_utilisation: Option<Digits<4>>,
+    pub gpu_utilisation: Option<Digits<4>>,
+    pub lag_p99_ms: Option<Digits<4>>,
+    pub driver_gaps: Option<u32>,
+    pub driver_gaps_ms: Option<Digits<4>>,
+    pub lane_gaps: Option<u32>,
+    pub lane_gaps_ms: Option<Digits<4>>,
 }
 
-impl Record for Cell {}
+impl Record for Cell {
+    const OPTIONAL: &'static [&'static str] = &[
+        "paused",
+        "cpu_utilisation",
+        "gpu_utilisation",
+        "lag_p99_ms",
+        "driver_gaps",
+        "driver_gaps_ms",
+        "lane_gaps",
+        "lane_gaps_ms",
+    ];
+}
 
 /// A cell with its place.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,6 +137,22 @@ impl Cell {
             handoff: PerClass::two(us(self.cpu_handoff_us), us(self.gpu_handoff_us)),
             decision: us(self.decision_us),
         }
+    }
+
+    /// Its criterion. `p99` was the default objective, which now also bounds the tail.
+    pub(super) fn criterion(&self) -> Criterion {
+        let objective = match self.objective.as_str() {
+            "p99" => Objective::default(),
+            other => Objective::from_text(other).unwrap_or_default(),
+        };
+        objective.within(Nanos::from_ms(self.deadline_ms.0))
+    }
+
+    /// Judges the run again, by its columns: what held must also bound the tail.
+    pub(super) fn judge_again(&mut self) {
+        let limit_ms = |(bound, limit): (Bound, Nanos)| (bound == Bound::Tail).then(|| limit.as_ms());
+        let tail_ms = self.criterion().bounds().find_map(limit_ms).unwrap_or(f64::INFINITY);
+        self.held &= self.late <= self.late_allowed && self.p999_ms.is_none_or(|ms| ms.0 <= tail_ms);
     }
 
     /// The times of the fixed loop before and after the run, in microseconds.

@@ -9,8 +9,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::cell::{Cell, RecordedCell};
 use super::compare::BASELINE;
 use crate::cost::{MachineProfile, Workload};
-use crate::files::{CsvReader, InputError, Row, open_bytes, open_text};
-use crate::lab::Objective;
+use crate::files::{CsvReader, Digits, InputError, Row, open_bytes, open_text};
+use crate::lab::{Effort, LiveSearch, Objective, Vote};
 use crate::sched::PolicyKind;
 
 /// Folders of what several cells share, named by content.
@@ -54,11 +54,36 @@ pub fn read_record(folder: &Path) -> Result<Vec<RecordedCell>, InputError> {
             let (folder, file, line) = (folder.to_owned(), file.clone(), row.line());
             cells.push(RecordedCell { folder, file, line, drift: 0.0, cell: row.value });
         }
+        judge_again(&mut cells[first..]);
         let loops_us = cells[first..].iter().flat_map(|one| one.cell.loops_us()).filter(|&us| us > 0.0);
         let (least, most) = loops_us.fold((f64::INFINITY, 0.0_f64), |(least, most), us| (least.min(us), most.max(us)));
         cells[first..].iter_mut().for_each(|one| one.drift = (most / least - 1.0).max(0.0));
     }
     Ok(cells)
+}
+
+/// Judges the runs of a file again. If a verdict changes, so do the sides of the policy's capacity.
+fn judge_again(cells: &mut [RecordedCell]) {
+    for at in 0..cells.len() {
+        let had_held = cells[at].cell.held;
+        cells[at].cell.judge_again();
+        if cells[at].cell.held == had_held {
+            continue;
+        }
+        let policy = cells[at].cell.policy.clone();
+        let mut search = LiveSearch::new(cells[at].cell.predicted_qps.0, Effort::usual());
+        let mut of_policy: Vec<&mut Cell> =
+            cells.iter_mut().map(|one| &mut one.cell).filter(|cell| cell.policy == policy).collect();
+        of_policy.iter_mut().for_each(|cell| cell.judge_again());
+        for cell in &of_policy {
+            let vote = if cell.held { Vote::Held } else { Vote::Missed };
+            search.note(cell.rate_qps.0, vote);
+        }
+        let (held, missed) = search.sides();
+        for cell in of_policy {
+            (cell.held_qps, cell.missed_qps) = (held.map(|side| Digits(side.qps)), missed.map(|side| Digits(side.qps)));
+        }
+    }
 }
 
 /// Refuses a cell that cannot be replayed.

@@ -1,20 +1,22 @@
 //! Replays of a record: today's predictions of its cells.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 
 use rayon::prelude::*;
 
 use super::cell::{Cell, RecordedCell};
 use super::compare::{Compared, Predicted, Quantity};
 use crate::base::machine::{Class, Machine};
+use crate::base::stats::significant;
 use crate::base::time::Nanos;
 use crate::cost::MachineModel;
 use crate::lab::answer::{Planned, forecast, least_predicted_half_width};
 use crate::lab::machine::simulated::profiled_machine;
 use crate::lab::simulated_node::SimulatedNode;
 use crate::lab::{
-    CapacitySearch, Estimates, Forecast, LabError, Objective, Progress, QueryLengths, RunLength, draw_all, in_pieces,
-    sim_queries,
+    Bound, CapacitySearch, Criterion, Estimates, Forecast, LabError, Objective, Progress, QueryLengths, RunLength,
+    Summary, draw_all, in_pieces, sim_queries,
 };
 use crate::query::ArrivalProcess;
 use crate::sched::{BuiltIn, PolicyKind, PolicyOptions};
@@ -25,6 +27,8 @@ use crate::sim::{Arrivals, Experiment, SimQuery};
 const SEED: u64 = 1;
 /// Delays are compared up to this share of the measured capacity. Beyond it they depend on the length of the run.
 const MOST_LOAD: f64 = 0.85;
+/// Below this share of the predicted capacity, each forecast must hold.
+const MUST_HOLD: f64 = 0.97;
 
 /// The node of some cells.
 struct Twin {
@@ -105,9 +109,17 @@ fn parsed(recorded: &RecordedCell) -> (&Cell, PolicyKind, Objective, ArrivalProc
     (
         cell,
         PolicyKind::from_name(&cell.policy).unwrap_or(PolicyKind::CpuOnly),
-        Objective::from_text(&cell.objective).unwrap_or_default(),
+        cell.criterion().objective,
         cell.process().unwrap_or(ArrivalProcess::Poisson),
     )
+}
+
+/// What a simulation found.
+enum Found {
+    /// The comparisons of a policy's capacity in a file, and the capacity.
+    Capacity(Vec<Compared>, f64),
+    /// The comparisons of a run's delays, and its forecast.
+    Delays(Vec<Compared>, Criterion, Summary),
 }
 
 /// A simulation, by the positions of its cells.
@@ -118,12 +130,45 @@ enum Task {
     Delays(usize),
 }
 
+/// The forecast of a rate that contradicts the predicted capacity: it misses the objective clearly below it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contradiction {
+    /// The cell's file and line.
+    pub cell: String,
+    /// The policy.
+    pub policy: String,
+    /// The rate of the forecast, and the predicted capacity.
+    pub rate_qps: f64,
+    /// The predicted capacity.
+    pub capacity_qps: f64,
+    /// The objective, and the forecast's 99th percentile.
+    pub criterion: Criterion,
+    /// The forecast's 99th percentile.
+    pub p99_ms: f64,
+}
+
+impl fmt::Display for Contradiction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cell, policy, rate_qps, capacity_qps, criterion, p99_ms } = self;
+        let [rate, capacity] = [rate_qps, capacity_qps].map(|&qps| significant(qps, 4));
+        let p99_ms = significant(*p99_ms, 3);
+        write!(
+            f,
+            "{cell}: the forecast of {policy} at {rate} q/s (p99 {p99_ms} ms) misses {criterion}, below its capacity of \
+             {capacity} q/s"
+        )
+    }
+}
+
 /// Predicts all cells anew and compares: the capacity of each policy in each file, delays of runs up to 85 % of the
-/// measured capacity, and whether each rate holds.
+/// measured capacity, and whether each rate holds. Forecasts that contradict their capacity come with it.
 ///
 /// # Errors
 /// If a workload or a machine file is missing or damaged, or a policy does not fit the machine.
-pub fn replay(cells: &[RecordedCell], progress: &dyn Progress) -> Result<Vec<Compared>, LabError> {
+pub fn replay(
+    cells: &[RecordedCell],
+    progress: &dyn Progress,
+) -> Result<(Vec<Compared>, Vec<Contradiction>), LabError> {
     let twins = twins(cells, progress)?;
     let mut groups: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
     for (at, one) in cells.iter().enumerate() {
@@ -135,7 +180,7 @@ pub fn replay(cells: &[RecordedCell], progress: &dyn Progress) -> Result<Vec<Com
     };
     let delays = (0..cells.len()).filter(|&at| is_compared(&cells[at].cell)).map(Task::Delays);
     let tasks: Vec<Task> = groups.into_values().map(Task::Capacity).chain(delays).collect();
-    let found: Vec<Result<Vec<Compared>, LabError>> = in_pieces(progress, "replaying cells", tasks.len(), |done| {
+    let found: Vec<Result<Found, LabError>> = in_pieces(progress, "replaying cells", tasks.len(), |done| {
         let of = |task: &Task| {
             let found = match task {
                 Task::Capacity(group) => capacities(cells, group, &twins),
@@ -146,9 +191,46 @@ pub fn replay(cells: &[RecordedCell], progress: &dyn Progress) -> Result<Vec<Com
         };
         tasks.par_iter().map(of).collect()
     });
-    let mut compared: Vec<Compared> = found.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
+    let found: Vec<Found> = found.into_iter().collect::<Result<_, _>>()?;
+    let mut capacities: HashMap<&str, f64> = HashMap::new();
+    let (mut compared, mut delays) = (Vec::new(), Vec::new());
+    for one in &found {
+        match one {
+            Found::Capacity(rows, capacity_qps) => {
+                let runs = rows.iter().filter(|row| row.what == Quantity::Held);
+                capacities.extend(runs.map(|row| (row.cell.as_str(), *capacity_qps)));
+                compared.extend(rows.iter().cloned());
+            }
+            Found::Delays(rows, criterion, summary) => {
+                compared.extend(rows.iter().cloned());
+                delays.extend(rows.first().map(|row| (row, criterion, summary)));
+            }
+        }
+    }
+    let contradiction = |(row, criterion, summary): (&Compared, &Criterion, &Summary)| {
+        let capacity_qps = *capacities.get(row.cell.as_str())?;
+        let is_below = row.rate_qps.0 < MUST_HOLD * capacity_qps;
+        (is_below && misses(criterion, summary)).then(|| Contradiction {
+            cell: row.cell.clone(),
+            policy: row.policy.clone(),
+            rate_qps: row.rate_qps.0,
+            capacity_qps,
+            criterion: *criterion,
+            p99_ms: summary.p99_ms,
+        })
+    };
+    let contradictions = delays.into_iter().filter_map(contradiction).collect();
     compared.sort_by(|a, b| (a.what, &a.cell).cmp(&(b.what, &b.cell)));
-    Ok(compared)
+    Ok((compared, contradictions))
+}
+
+/// Whether a forecast misses the objective, as far as its percentiles tell.
+fn misses(criterion: &Criterion, summary: &Summary) -> bool {
+    criterion.bounds().any(|(bound, limit)| match bound {
+        Bound::Percentile { share, .. } if share == 0.99 => summary.p99_ms > limit.as_ms(),
+        Bound::Tail => summary.p999_ms > limit.as_ms(),
+        _ => summary.missed as f64 / summary.queries.max(1) as f64 > bound.late_share(),
+    })
 }
 
 type Twins = BTreeMap<[String; 7], Twin>;
@@ -170,7 +252,7 @@ fn twins(cells: &[RecordedCell], progress: &dyn Progress) -> Result<Twins, LabEr
 }
 
 /// The comparison of a policy's capacity in a file, and of whether each of its rates holds.
-fn capacities(cells: &[RecordedCell], group: &[usize], twins: &Twins) -> Result<Vec<Compared>, LabError> {
+fn capacities(cells: &[RecordedCell], group: &[usize], twins: &Twins) -> Result<Found, LabError> {
     let first = &cells[group[0]];
     let twin = &twins[&Twin::key(&first.cell)];
     let qps = twin.capacity_qps(first)?;
@@ -204,14 +286,14 @@ fn capacities(cells: &[RecordedCell], group: &[usize], twins: &Twins) -> Result<
         };
         compared.push(Compared::of((one, twin.profile), Quantity::Held, measured, &known, known.value == measured));
     }
-    Ok(compared)
+    Ok(Found::Capacity(compared, qps))
 }
 
 /// The comparison of a run's mean delay and of its 99th percentile.
-fn delays_of(one: &RecordedCell, twins: &Twins) -> Result<Vec<Compared>, LabError> {
+fn delays_of(one: &RecordedCell, twins: &Twins) -> Result<Found, LabError> {
     let cell = &one.cell;
     let twin = &twins[&Twin::key(cell)];
-    let Some(found) = twin.run(one)? else { return Ok(Vec::new()) };
+    let Some(found) = twin.run(one)? else { return Ok(Found::Capacity(Vec::new(), 0.0)) };
     let of = |what, measured: Option<f64>, known: Predicted| {
         let measured = measured?;
         let ratio = known.value / measured;
@@ -234,5 +316,5 @@ fn delays_of(one: &RecordedCell, twins: &Twins) -> Result<Vec<Compared>, LabErro
     };
     let compared =
         [of(Quantity::Mean, cell.mean_ms.map(|ms| ms.0), mean), of(Quantity::P99, cell.p99_ms.map(|ms| ms.0), p99)];
-    Ok(compared.into_iter().flatten().collect())
+    Ok(Found::Delays(compared.into_iter().flatten().collect(), cell.criterion(), found.summary))
 }

@@ -10,6 +10,7 @@ use crate::base::machine::Class;
 use crate::cost::Workload;
 use crate::files::{Digits, InputError, Provenance, this_machine, write_atomically, write_csv};
 use crate::lab::{Calibration, Driven, DrivenRun, GpuSource, LabError, Node, Question};
+use crate::live::GapOf;
 
 /// The file with the version of the NVIDIA driver.
 const DRIVER: &str = "/proc/driver/nvidia/version";
@@ -111,6 +112,7 @@ impl OfNode<'_> {
         let prediction = &driven.predicted;
         let Calibration { slowdown, device, host, handoff, decision } = prediction.backlogs;
         let (forecast, measured) = (run.predicted.as_ref(), run.summary.as_ref());
+        let [driver_gaps, lane_gaps] = [GapOf::Driver, GapOf::Lanes].map(|of| run.course.gaps(of));
         Cell {
             policy: driven.policy.clone(),
             rate_qps: Digits(run.qps),
@@ -173,6 +175,14 @@ impl OfNode<'_> {
             held_qps: driven.held.map(|side| Digits(side.qps)),
             missed_qps: driven.missed.map(|side| Digits(side.qps)),
             fitted: String::from(if recording.is_fitted { "yes" } else { "no" }),
+            paused: Some(run.is_paused),
+            cpu_utilisation: measured.and_then(|summary| summary.utilisation[Class::CPU]).map(Digits),
+            gpu_utilisation: measured.and_then(|summary| summary.utilisation[Class::GPU]).map(Digits),
+            lag_p99_ms: Some(Digits(run.lag_p99.as_ms())),
+            driver_gaps: Some(driver_gaps.count),
+            driver_gaps_ms: Some(Digits(driver_gaps.time.as_ms())),
+            lane_gaps: Some(lane_gaps.count),
+            lane_gaps_ms: Some(Digits(lane_gaps.time.as_ms())),
         }
     }
 }

@@ -45,7 +45,7 @@ fn worker(queries: &Arc<QuerySet>) -> Worker {
 }
 
 #[test]
-fn the_host_time_of_a_batch_is_that_of_its_requests_and_of_comparing_answers() {
+fn host_time_is_of_requests_and_of_comparing_answers() {
     const QUERIES: u32 = 10_000;
     // No machine handles a query in a tenth of a nanosecond.
     const LEAST_NS: u64 = 1000;
