@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tandem_core::base::time::Nanos;
 use tandem_core::lab::{
-    Calibration, Capacity, Driven, DrivenRun, LiveSearch, Prediction, Progress, Question, RunLength, SystemLoad,
+    Calibration, Capacity, Driven, DrivenRun, LiveSearch, Prediction, Progress, Question, SystemLoad,
 };
 use tandem_core::live;
 use tandem_core::sim::Arrivals;
@@ -22,10 +22,6 @@ const WARM_UP_SHARE: f64 = 0.1;
 const WARM_UP_S: f64 = 1.0;
 /// Runs in a row with a late client after which the search ends.
 const MOST_REJECTED: usize = 3;
-/// Longest run as a multiple of the requested time, if queries are few.
-const MOST_TIMES: f64 = 3.0;
-/// Shortest run, in limits.
-const LEAST_LIMITS: f64 = 5.0;
 
 /// The answer with its evidence.
 #[derive(Clone, Debug)]
@@ -91,6 +87,7 @@ pub fn find_answer(
         return Ok(());
     }
     let until = Instant::now() + question.effort.budget;
+    let criterion = question.objective.within(question.deadline);
     let mut search = LiveSearch::new(predicted_qps, question.effort);
     let longest = simulated.longest();
     let mut shares = shares.iter();
@@ -99,7 +96,7 @@ pub fn find_answer(
     loop {
         let share = if again.is_some() { None } else { shares.next() };
         let left = until.saturating_duration_since(Instant::now());
-        let runs_left = (left.as_secs_f64() / seconds(question, predicted_qps)) as u32;
+        let runs_left = (left.as_secs_f64() / question.effort.seconds(&criterion, predicted_qps)) as u32;
         let next = again.take().or_else(|| share.map(|share| share * predicted_qps));
         if search.is_pause_limited() || answer.driven.pause_limited.is_some() {
             answer.driven.pause_limited = Some(answer.driven.kept_qps());
@@ -112,7 +109,7 @@ pub fn find_answer(
         let done = driven_run((&run, longest), simulated, &answer.driven.predicted, question, (qps, seed))?;
         let (vote, words) = (done.vote(), done.words());
         let is_rejected = run.is_rejected(question.deadline, &done.verdict);
-        answer.runs.push(RunReport::of(&run, &question.objective.within(question.deadline)));
+        answer.runs.push(RunReport::of(&run, &criterion));
         answer.last = Some(run);
         if ending == Ending::Interrupted {
             return Err(HttpError::Interrupted);
@@ -152,14 +149,6 @@ pub fn find_answer(
     Ok(())
 }
 
-/// The seconds of a run at a rate.
-fn seconds(question: &Question, qps: f64) -> f64 {
-    let criterion = question.objective.within(question.deadline);
-    let effort = &question.effort;
-    let told_s = (RunLength::told_by(&criterion) as f64 / qps).min(MOST_TIMES * effort.run_s);
-    effort.run_s.max(LEAST_LIMITS * criterion.limit.as_secs()).max(told_s)
-}
-
 /// Drives one run, with a warm-up before it.
 fn drive(
     client: &Client<'_>,
@@ -168,7 +157,7 @@ fn drive(
     seed: u64,
     progress: &dyn Progress,
 ) -> Result<Run, HttpError> {
-    let seconds = seconds(question, qps);
+    let seconds = question.effort.seconds(&question.objective.within(question.deadline), qps);
     let warm_up = (WARM_UP_SHARE * seconds).min(WARM_UP_S);
     progress.lasts(&format!("open loop at {qps:.0} q/s"), Duration::from_secs_f64(seconds + warm_up));
     let count = ((seconds + warm_up) * qps).ceil() as usize;

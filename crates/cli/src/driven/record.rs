@@ -95,7 +95,6 @@ pub(crate) fn judge(folder: &Path, out: &Path, is_verbose: bool, accepts: bool) 
         errln!("accepted: {}", folder.join(BASELINE).display());
         return Ok(());
     }
-    let contradictions: Vec<String> = contradictions.iter().map(ToString::to_string).collect();
     if !contradictions.is_empty() {
         return Err(Failure::failed(format!("forecasts contradict capacities:\n{}", contradictions.join("\n"))));
     }

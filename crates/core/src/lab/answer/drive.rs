@@ -9,19 +9,13 @@ use super::search::{LiveSearch, Side, Vote};
 use super::{Effort, Question};
 use crate::base::time::Nanos;
 use crate::lab::{
-    Calibration, Criterion, LabError, LiveReport, LiveRunSpec, Node, Progress, RunLength, ServiceRow, ServiceRun,
-    StudyError, Summary, SystemLoad, Verdict,
+    Calibration, LabError, LiveReport, LiveRunSpec, Node, Progress, ServiceRow, ServiceRun, StudyError, Summary,
+    SystemLoad, Verdict,
 };
 use crate::live::{self, Course};
 use crate::query::ArrivalProcess;
 use crate::sched::PolicyFactory;
 use crate::sim::Arrivals;
-
-/// Shortest live run, in limits: in a shorter run no query could become late.
-const LEAST_LIMITS: f64 = 5.0;
-
-/// Longest live run, as a multiple of the requested time, if queries are few.
-const MOST_TIMES: f64 = 3.0;
 
 /// One live run.
 #[derive(Clone, Debug, PartialEq)]
@@ -259,7 +253,7 @@ impl LiveRuns<'_> {
 
     /// Duration of the arrivals of a run at this rate.
     fn seconds(&self, qps: f64) -> f64 {
-        run_seconds(&self.question.effort, &self.question.objective.within(self.question.deadline), qps)
+        self.question.effort.seconds(&self.question.objective.within(self.question.deadline), qps)
     }
 
     /// Drives a run, and returns its vote; `None` if it was cut short.
@@ -318,13 +312,6 @@ fn highest_below(runs: &[DrivenRun], is_good: impl Fn(&DrivenRun) -> bool) -> f6
     runs.iter().map(|run| run.qps).filter(|&qps| qps < bad).fold(0.0, f64::max)
 }
 
-/// Duration of a run: the requested time, or several limits if that is longer. If queries are too few for the
-/// objective, the run is prolonged within bounds.
-fn run_seconds(effort: &Effort, criterion: &Criterion, qps: f64) -> f64 {
-    let told_s = (RunLength::told_by(criterion) as f64 / qps).min(MOST_TIMES * effort.run_s);
-    effort.run_s.max(LEAST_LIMITS * criterion.limit.as_secs()).max(told_s)
-}
-
 pub(super) fn sampled_queries(node: &Node, log_queries: usize) -> f64 {
     let costs = node.workload().costs();
     sampled(&costs[node.driven_rows()], log_queries)
@@ -336,10 +323,8 @@ mod tests {
     use crate::lab::Objective;
 
     #[test]
-    fn no_run_is_shorter_than_asked_for_whatever_the_deadline() {
-        let of = |limit_ms: f64, qps| {
-            run_seconds(&Effort::usual(), &Objective::default().within(Nanos::from_ms(limit_ms)), qps)
-        };
+    fn no_run_is_shorter_than_asked_for() {
+        let of = |limit_ms, qps| Effort::usual().seconds(&Objective::default().within(Nanos::from_ms(limit_ms)), qps);
         assert_eq!([0.05, 1.0, 100.0, 10_000.0].map(|limit_ms| of(limit_ms, 2000.0)), [10.0, 10.0, 10.0, 50.0]);
         // A p99 needs 10,000 queries.
         assert_eq!([of(100.0, 500.0), of(100.0, 5.0)], [20.0, 30.0]);

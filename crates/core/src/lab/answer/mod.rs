@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use self::drive::{LiveRuns, sampled_queries};
 use self::predict::{forecast_runs, hindsight_qps, predict};
-use super::{Capacity, LabError, Node, Objective, Progress, ServiceRow, StudyError};
+use super::{Capacity, Criterion, LabError, Node, Objective, Progress, RunLength, ServiceRow, StudyError};
 use crate::base::time::Nanos;
 use crate::live;
 use crate::query::ArrivalProcess;
@@ -89,6 +89,14 @@ impl Effort {
         Self { run_s: 3.0, budget: Duration::from_secs(40), ..Self::usual() }
     }
 
+    /// Duration of a run in seconds: the requested time, or several limits if that is longer. If queries are too few for the
+    /// objective, the run is prolonged within bounds.
+    #[must_use]
+    pub fn seconds(&self, criterion: &Criterion, qps: f64) -> f64 {
+        let told_s = (RunLength::told_by(criterion) as f64 / qps).min(MOST_TIMES * self.run_s);
+        self.run_s.max(LEAST_LIMITS * criterion.limit.as_secs()).max(told_s)
+    }
+
     /// This effort with another run length; the budget is scaled in proportion.
     #[must_use]
     pub fn with_run(self, run_s: f64) -> Self {
@@ -131,6 +139,10 @@ impl Answer {
     }
 }
 
+/// Shortest live run, in limits: in a shorter run no query could become late.
+const LEAST_LIMITS: f64 = 5.0;
+/// Longest live run, as a multiple of the requested time, if queries are few.
+const MOST_TIMES: f64 = 3.0;
 /// Duration of the warm-up, in which clocks rise from idle.
 const WARM_UP: Duration = Duration::from_millis(200);
 /// Most policies that are driven for an answer.

@@ -21,5 +21,5 @@ mod write;
 pub use cell::{Cell, DRAWN, RecordedCell};
 pub use compare::{BASELINE, Compared, Quantity, STEADY, median, read_baseline, worsened, write_baseline};
 pub use read::read_record;
-pub use replay::{Contradiction, replay};
+pub use replay::replay;
 pub use write::{Recording, write_record};

@@ -1,7 +1,6 @@
 //! Replays of a record: today's predictions of its cells.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 
 use rayon::prelude::*;
 
@@ -130,45 +129,12 @@ enum Task {
     Delays(usize),
 }
 
-/// The forecast of a rate that contradicts the predicted capacity: it misses the objective clearly below it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Contradiction {
-    /// The cell's file and line.
-    pub cell: String,
-    /// The policy.
-    pub policy: String,
-    /// The rate of the forecast, and the predicted capacity.
-    pub rate_qps: f64,
-    /// The predicted capacity.
-    pub capacity_qps: f64,
-    /// The objective, and the forecast's 99th percentile.
-    pub criterion: Criterion,
-    /// The forecast's 99th percentile.
-    pub p99_ms: f64,
-}
-
-impl fmt::Display for Contradiction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cell, policy, rate_qps, capacity_qps, criterion, p99_ms } = self;
-        let [rate, capacity] = [rate_qps, capacity_qps].map(|&qps| significant(qps, 4));
-        let p99_ms = significant(*p99_ms, 3);
-        write!(
-            f,
-            "{cell}: the forecast of {policy} at {rate} q/s (p99 {p99_ms} ms) misses {criterion}, below its capacity of \
-             {capacity} q/s"
-        )
-    }
-}
-
 /// Predicts all cells anew and compares: the capacity of each policy in each file, delays of runs up to 85 % of the
-/// measured capacity, and whether each rate holds. Forecasts that contradict their capacity come with it.
+/// measured capacity, and whether each rate holds. Also returns, in words, the forecasts that miss the objective clearly below the predicted capacity.
 ///
 /// # Errors
 /// If a workload or a machine file is missing or damaged, or a policy does not fit the machine.
-pub fn replay(
-    cells: &[RecordedCell],
-    progress: &dyn Progress,
-) -> Result<(Vec<Compared>, Vec<Contradiction>), LabError> {
+pub fn replay(cells: &[RecordedCell], progress: &dyn Progress) -> Result<(Vec<Compared>, Vec<String>), LabError> {
     let twins = twins(cells, progress)?;
     let mut groups: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
     for (at, one) in cells.iter().enumerate() {
@@ -210,13 +176,13 @@ pub fn replay(
     let contradiction = |(row, criterion, summary): (&Compared, &Criterion, &Summary)| {
         let capacity_qps = *capacities.get(row.cell.as_str())?;
         let is_below = row.rate_qps.0 < MUST_HOLD * capacity_qps;
-        (is_below && misses(criterion, summary)).then(|| Contradiction {
-            cell: row.cell.clone(),
-            policy: row.policy.clone(),
-            rate_qps: row.rate_qps.0,
-            capacity_qps,
-            criterion: *criterion,
-            p99_ms: summary.p99_ms,
+        (is_below && misses(criterion, summary)).then(|| {
+            let Compared { cell, policy, rate_qps, .. } = row;
+            let [p99_ms, capacity_qps] = [summary.p99_ms, capacity_qps].map(|value| significant(value, 4));
+            format!(
+                "{cell}: {policy} at {rate_qps} q/s misses {criterion} by its forecast (p99 {p99_ms} ms), below its capacity of \
+                 {capacity_qps} q/s"
+            )
         })
     };
     let contradictions = delays.into_iter().filter_map(contradiction).collect();

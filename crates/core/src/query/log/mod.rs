@@ -247,7 +247,7 @@ mod tests {
         let click = "142\tocean tides\t2006-03-01 07:17:12\t1\thttp://a.org\n";
         let of = |form, columns, query| format!("{form}-separated, {columns} columns, query in column {query}");
         for (text, expected, found) in [
-            (&*format!("{aol}{click}"), "142 ocean tides", &of("tab", 5, "2 (`Query`), header")),
+            (&*format!("{aol}{click}"), "142 ocean tides", &*of("tab", 5, "2 (`Query`), header")),
             (
                 &format!("{click}{}142\tmoon\t2006-03-02 09:10:11\n", click.replace("\t1\t", "\t2\t")),
                 "0 ocean tides|1 moon",
