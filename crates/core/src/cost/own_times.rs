@@ -7,6 +7,7 @@
 //!
 //! Columns are recognised by their names, and the unit of a time by the end of its column's name. Other columns are ignored.
 
+use std::collections::HashMap;
 use std::io::BufRead;
 use std::path::Path;
 
@@ -38,13 +39,10 @@ const COLUMNS: &Names = &[
     ("count", "count"),
 ];
 
+/// The cells whose form does not depend on the file.
 #[derive(Debug, Deserialize)]
 struct OwnTimes {
-    query_id: Option<String>,
     mode: Option<Mode>,
-    cpu_us: Option<String>,
-    gpu_us: Option<String>,
-    predicted_us: Option<String>,
     count: Option<u64>,
 }
 
@@ -63,22 +61,20 @@ pub(super) fn read(path: &Path, reader: impl BufRead) -> Result<(Provenance, Vec
         )));
     }
     let mut found: Vec<String> = lines.skipped().into_iter().collect();
-    let mut unit = |field: &str| {
+    let [cpu, gpu, predicted] = ["cpu_us", "gpu_us", "predicted_us"].map(|field| {
         let (name, unit) = lines.named(field)?;
-        if unit.is_none() {
-            found.push(format!("`{name}` in milliseconds, as its name has no unit"));
-        } else if name != field {
-            found.push(format!("`{name}` in {}", unit?.name()));
+        match unit {
+            None => found.push(format!("`{name}` in milliseconds, as its name has no unit")),
+            Some(unit) if name != field => found.push(format!("`{name}` in {}", unit.name())),
+            Some(_) => {}
         }
-        Some((unit.unwrap_or(TimeUnit::Millis), name != field))
-    };
-    let units = ["cpu_us", "gpu_us", "predicted_us"].map(|field| (field, unit(field)));
+        Some(Times { field, unit: unit.unwrap_or(TimeUnit::Millis), is_foreign: name != field })
+    });
     let is_own_id = lines.named("query_id").is_some_and(|(name, _)| name == "query_id");
-    let (mut rows, mut counts, mut ids) = (Vec::new(), Vec::new(), Some(std::collections::HashMap::new()));
+    let measured = |median_us| Measured { median_us, spread_us: 0.0, device_us: None };
+    let (mut rows, mut counts, mut ids) = (Vec::new(), Vec::new(), Some(HashMap::new()));
     while let Some(line) = lines.next_row()? {
-        let [cpu, gpu, predicted] = units.map(|(field, unit)| Some((field, unit?)));
-        let OwnTimes { query_id, mode, cpu_us, gpu_us, predicted_us, count } = &line.value;
-        let id = query_id.as_ref().and_then(|id| id.parse().ok());
+        let id = line.text("query_id").parse().ok();
         if let (Some(known), Some(id)) = (&mut ids, id)
             && let Some(first) = known.insert(id, line.line())
             && is_own_id
@@ -89,19 +85,18 @@ pub(super) fn read(path: &Path, reader: impl BufRead) -> Result<(Provenance, Vec
         let row = WorkloadRow {
             query_id: QueryId(id.unwrap_or(rows.len() as u32)),
             log_id: 0,
-            mode: mode.unwrap_or(Mode::Or),
+            mode: line.value.mode.unwrap_or(Mode::Or),
             features: Features { expected_matches: f64::NAN, ..Features::default() },
             index_features: None,
-            measured: PerClass::two(measured(&line, cpu, cpu_us)?, measured(&line, gpu, gpu_us)?),
-            predicted_us: time_us(&line, predicted, predicted_us)?,
+            measured: PerClass::two(time_us(&line, cpu)?.map(measured), time_us(&line, gpu)?.map(measured)),
+            predicted_us: time_us(&line, predicted)?,
             results: 0,
         };
         if row.measured.iter().all(|(_, time)| time.is_none()) {
-            let id = query_id.as_deref().map_or_else(|| rows.len().to_string(), str::to_owned);
-            return Err(line.error_at(units[0].0, format!("query {id} has no service time")));
+            return Err(line.error_at("cpu_us", format!("query {} has no service time", row.query_id)));
         }
         rows.push(row);
-        counts.push(count.unwrap_or(1));
+        counts.push(line.value.count.unwrap_or(1));
     }
     found.extend(zeros_raised(&mut rows));
     if let Some((name, _)) = lines.named("count") {
@@ -117,17 +112,20 @@ pub(super) fn read(path: &Path, reader: impl BufRead) -> Result<(Provenance, Vec
     Ok((if found.is_empty() { provenance } else { provenance.with(FOUND, found.join("; ")) }, rows))
 }
 
-/// A column of times: its field, its unit, and whether it is not named as in this program's files.
-type Times = Option<(&'static str, (TimeUnit, bool))>;
-
-fn measured(line: &Row<'_, OwnTimes>, of: Times, text: &Option<String>) -> Result<Option<Measured>, InputError> {
-    Ok(time_us(line, of, text)?.map(|median_us| Measured { median_us, spread_us: 0.0, device_us: None }))
+/// A column of times.
+#[derive(Clone, Copy)]
+struct Times {
+    field: &'static str,
+    unit: TimeUnit,
+    /// Whether it is not named as in this program's files. Clocks of other programs are often coarse, so that 0 is allowed.
+    is_foreign: bool,
 }
 
-/// The time in a cell. Times of 0 are allowed in columns of other programs, whose clocks are often coarse.
-fn time_us(line: &Row<'_, OwnTimes>, of: Times, text: &Option<String>) -> Result<Option<f64>, InputError> {
-    let (Some((field, (unit, is_foreign))), Some(text)) = (of, text) else { return Ok(None) };
-    let us = text.parse::<f64>().ok().map(|number| number * unit.us());
+fn time_us(line: &Row<'_, OwnTimes>, times: Option<Times>) -> Result<Option<f64>, InputError> {
+    let Some(Times { field, unit, is_foreign }) = times.filter(|times| !line.text(times.field).is_empty()) else {
+        return Ok(None);
+    };
+    let us = line.text(field).parse::<f64>().ok().map(|number| number * unit.us());
     match us.filter(|us| us.is_finite() && (*us > 0.0 || is_foreign && *us == 0.0)) {
         Some(us) if us <= MOST_US => Ok(Some(us)),
         Some(_) => Err(line.unexpected(field, &format!("{}, at most an hour", unit.name()))),

@@ -39,10 +39,9 @@ impl Record for Arrival {
 /// The rows of a trace, and the priority of each if the trace has any.
 pub(super) type TraceRows = (Vec<(Nanos, QueryId)>, Vec<String>);
 
-/// A line of a recording from elsewhere.
+/// The cells of a recording from elsewhere whose form does not depend on the file.
 #[derive(Debug, Deserialize)]
 struct Recorded {
-    arrival: Option<String>,
     count: Option<f64>,
 }
 
@@ -78,8 +77,7 @@ impl Serialize for ArrivalUs {
 
 impl<'de> Deserialize<'de> for ArrivalUs {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let time = |text: &str| exact(text, 3).or_else(|| number(text, MOST_S * 1e6).map(Nanos::from_us));
-        parsed(deserializer, "a number from 0 to 9e15 (us)", time).map(Self)
+        parsed(deserializer, "a number from 0 to 9e15 (us)", |text| MICROS.time(text)).map(Self)
     }
 }
 
@@ -142,7 +140,7 @@ pub(super) fn read_arrivals(path: &Path, reader: impl BufRead) -> Result<(Arrive
     let (mut order, mut rows, mut rates) = (Order::default(), Vec::new(), Vec::new());
     let mut form = unit.map(Form::Number);
     while let Some(row) = lines.next_row()? {
-        let text = row.value.arrival.as_deref().unwrap_or_default();
+        let text = row.text("arrival");
         let form = *form.get_or_insert_with(|| Form::of(text));
         let arrival = form.time(text).ok_or_else(|| row.unexpected("arrival", &form.expected()))?;
         order.check(&row, ("arrival", &name), unit.map_or("", TimeUnit::symbol), arrival)?;
@@ -195,6 +193,8 @@ enum Form {
     Number(TimeUnit),
     Date,
 }
+
+const MICROS: Form = Form::Number(TimeUnit::Micros);
 
 impl Form {
     /// The notation of this time, under a name without a unit. Numbers are seconds from a start, or units since 1970: until
