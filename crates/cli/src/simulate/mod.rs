@@ -129,8 +129,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn keep(simulation: &Simulation<'_>, results: &mut PolicyResults, gaps: &[Gap]) -> ResultWriter {
     let Simulation { arguments, workload_name, workload, replayed, comparison, .. } = simulation;
     let caveats = simulation.caveats(results);
-    result("warnings", [caveats.clone(), simulation.other_queries(), comparison.warnings(results)].concat());
     let provenance = caveats.iter().fold(simulation.provenance(), |all, caveat| all.with("warning", caveat));
+    result("warnings", [caveats, simulation.other_queries(), comparison.warnings(results)].concat());
     let subtitle = origin::in_words(workload_name, &workload.provenance, workload.mode(), replayed.is_some());
     let subtitle = arguments.what.contains(&Part::Plot).then_some(subtitle.as_str());
     let mut kept = ResultWriter::new();

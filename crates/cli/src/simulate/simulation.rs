@@ -139,8 +139,7 @@ impl<'a> Simulation<'a> {
         let assumed = arguments.settings.assumed_speed_up();
         let provenance = assumed.into_iter().fold(provenance, |all, list| all.with("speed_up", list));
         let provenance = self.machine().provenance(provenance);
-        let other = mismatches(self.machine_profile.iter().map(|file| (file, &self.workload)));
-        let provenance = other.into_iter().fold(provenance, |all, warning| all.with("warning", warning));
+        let provenance = self.other_queries().into_iter().fold(provenance, |all, warning| all.with("warning", warning));
         let gpu = self.replayed.as_ref().map(|source| format!("replay of {source}"));
         gpu.into_iter().fold(provenance, |all, gpu| all.with("gpu", gpu))
     }
