@@ -1,6 +1,6 @@
 //! Huang et al., table 1: time per query of each strategy, by threads per query and by k, on the GPU and on one CPU thread.
 
-use super::bench::{Bench, PAPERS_P};
+use super::bench::Bench;
 use crate::huang::ranges::gpu::executor::Settings;
 use crate::huang::ranges::range::Ranges;
 use crate::huang::ranges::strategy::Strategy;
