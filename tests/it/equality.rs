@@ -167,7 +167,8 @@ impl Form {
             let executors = Algorithm::ALL.map(|algorithm| self.executor.clone_for_worker().with_algorithm(algorithm));
             (Twin::new(&self.index), executors, Vec::new())
         };
-        let answer = |(twin, executors, hits): &mut (Twin, [CpuExecutor; 5], Vec<Hit>), query: &Query| {
+        let answer = |(twin, executors, hits): &mut (Twin, [CpuExecutor; Algorithm::ALL.len()], Vec<Hit>),
+                      query: &Query| {
             twin.add_up(&self.index, query);
             let mut answers = Answers { hits: Default::default(), scores: Default::default() };
             for (m, mode) in Mode::ALL.into_iter().enumerate() {

@@ -64,7 +64,7 @@ fn a_file_beyond_the_limit_of_the_shell_is_an_error_and_keeps_the_index() {
 }
 
 /// Every command on small data, in an order in which each finds its inputs.
-const ALL_COMMANDS: [&str; 26] = [
+const ALL_COMMANDS: [&str; 25] = [
     "index synth --docs 2000 --num-queries 200 -o i",
     "index build d.jsonl -o j",
     "index info i",

@@ -7,10 +7,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use tandem::base::ids::QueryId;
 use tandem::base::machine::Class;
 use tandem::base::time::Nanos;
-use tandem::cost::{CostModel, Measured, ModelFile, Workload};
+use tandem::cost::{Measured, Workload};
 use tandem::sched::RunLog;
 
 use crate::skipped;
@@ -425,9 +424,4 @@ fn a_full_disk_and_a_vanished_folder_keep_what_was_measured() {
             assert_eq!(RunLog::read(&results.join("log.csv")).unwrap().0.rows.len(), 1500);
         }
     }
-}
-
-fn json(folder: &Path, arguments: &str) -> serde_json::Value {
-    let (out, _) = tandem(folder, &format!("{arguments} --format json"), 0);
-    serde_json::from_str(&out).unwrap()
 }

@@ -73,7 +73,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     errln!("{}; took {:.0} s", kept.in_words(), started.elapsed().as_secs_f64());
     kept.finish()?;
     match done {
-        Err(LabError::Study(StudyError::Interrupted)) => {}
+        Err(LabError::Study(e)) if matches!(*e, StudyError::Interrupted) => {}
         done => done?,
     }
     match found.best() {

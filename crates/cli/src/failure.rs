@@ -256,7 +256,7 @@ impl Failure {
     /// The failure behind an error of the work, or of the layers below the lab.
     fn of_work(e: LabError) -> Self {
         match e {
-            LabError::Study(e) => e.into(),
+            LabError::Study(e) => (*e).into(),
             LabError::Exec(e) => e.into(),
             LabError::Profile(e) => e.into(),
             LabError::Live(e) => e.into(),

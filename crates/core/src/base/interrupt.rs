@@ -23,6 +23,6 @@ pub fn interrupt_flag() -> Arc<AtomicBool> {
     Arc::clone(&INTERRUPTED)
 }
 
-pub(super) fn flag() -> &'static AtomicBool {
+pub(crate) fn flag() -> &'static AtomicBool {
     &INTERRUPTED
 }

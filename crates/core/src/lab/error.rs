@@ -15,7 +15,7 @@ use crate::sim::SimError;
 pub enum LabError {
     /// The simulated part of the work failed.
     #[error(transparent)]
-    Study(StudyError),
+    Study(Box<StudyError>),
     /// An index can't be opened or divided.
     #[error(transparent)]
     Index(#[from] IndexError),
@@ -75,7 +75,7 @@ macro_rules! of_study {
     ($($error:ty),*) => {$(
         impl From<$error> for LabError {
             fn from(e: $error) -> Self {
-                Self::Study(e.into())
+                Self::Study(Box::new(e.into()))
             }
         }
     )*};

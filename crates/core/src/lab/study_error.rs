@@ -99,7 +99,7 @@ pub enum StudyError {
         /// The number of arrivals.
         arrivals: usize,
         /// The criterion of each run.
-        criterion: Criterion,
+        criterion: Box<Criterion>,
     },
 }
 

@@ -57,12 +57,6 @@ impl<'a> BlockWords<'a> {
     pub(crate) fn own(self) -> &'a [u32] {
         &self.from_start[..self.len]
     }
-
-    /// Returns the block's words and the rest of the list, for loops that read further than they use.
-    #[inline]
-    pub(crate) fn with_following(self) -> &'a [u32] {
-        self.from_start
-    }
 }
 
 /// The codec of lists with blocks packed by `B`.

@@ -53,7 +53,7 @@ const AT_RATE: [(&str, &str, bool); 5] = [
 /// The largest values of some runs at a rate, of the columns that begin with `prefix`.
 fn at_rate(lines: &[SheetRow<'_>], prefix: &str) -> Vec<(&'static str, String)> {
     let value = |column| lines.iter().filter_map(|line| line.number(&format!("{prefix}{column}"))).reduce(f64::max);
-    let told = |&(name, column, is_share): &(&'static str, &str, bool)| {
+    let told = |&(name, column, is_share): &(&'static str, &'static str, bool)| {
         let value = value(column)?;
         let text = if is_share { number::text(100.0 * value, 3) + " %" } else { rounded(value, 3) + " ms" };
         Some((name, text))

@@ -164,7 +164,8 @@ pub struct DispatcherProfile {
     /// Ratios of rounds to their costs in files of older programs. They were misfit of the costs between loads, played as if
     /// it were variation in time, and overloaded the simulated dispatcher: they are not read (docs/tried.md).
     #[serde(default, skip_serializing)]
-    pub(crate) rounds: serde::de::IgnoredAny,
+    #[doc(hidden)]
+    pub rounds: serde::de::IgnoredAny,
 }
 
 /// Costs of the dispatcher with one number of lanes.

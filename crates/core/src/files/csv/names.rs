@@ -33,7 +33,7 @@ impl TimeUnit {
             let begins = c.is_uppercase() && name[..at].ends_with(char::is_lowercase);
             (begins || !c.is_alphanumeric()) && name[at..].contains(char::is_alphanumeric)
         };
-        let Some(end) = name.char_indices().filter(|&place| is_end(place)).map(|(at, _)| at).last() else {
+        let Some(end) = name.char_indices().rfind(|&place| is_end(place)).map(|(at, _)| at) else {
             return (normal(name), None);
         };
         let last = normal(&name[end..]);

@@ -229,9 +229,8 @@ mod tests {
     #[test]
     fn only_paused_runs_are_repeated_and_their_majority_decides() {
         let mut search = LiveSearch::new(1000.0, Effort::usual());
-        let mut votes = [Vote::Paused, Vote::Held, Vote::Paused, Vote::Held].into_iter();
         let mut rates = Vec::new();
-        while let Some(vote) = votes.next() {
+        for vote in [Vote::Paused, Vote::Held, Vote::Paused, Vote::Held] {
             rates.push(search.next(99).unwrap());
             search.note(1000.0, vote);
         }

@@ -182,7 +182,7 @@ impl<'a> CapacitySearch<'a> {
         let known_qps = match available {
             Some(available) => length
                 .highest_qps(&criterion, available)
-                .ok_or(StudyError::TooFewArrivals { arrivals: available, criterion })?,
+                .ok_or(StudyError::TooFewArrivals { arrivals: available, criterion: Box::new(criterion) })?,
             None => f64::INFINITY,
         };
         let time_scale = experiment.arrivals.first().and_then(Arrivals::time_scale);

@@ -118,7 +118,7 @@ enum Found {
     /// The comparisons of a policy's capacity in a file, and the capacity.
     Capacity(Vec<Compared>, f64),
     /// The comparisons of a run's delays, and its forecast.
-    Delays(Vec<Compared>, Criterion, Summary),
+    Delays(Vec<Compared>, Criterion, Box<Summary>),
 }
 
 /// A simulation, by the positions of its cells.
@@ -169,7 +169,7 @@ pub fn replay(cells: &[RecordedCell], progress: &dyn Progress) -> Result<(Vec<Co
             }
             Found::Delays(rows, criterion, summary) => {
                 compared.extend(rows.iter().cloned());
-                delays.extend(rows.first().map(|row| (row, criterion, summary)));
+                delays.extend(rows.first().map(|row| (row, criterion, &**summary)));
             }
         }
     }
@@ -193,7 +193,7 @@ pub fn replay(cells: &[RecordedCell], progress: &dyn Progress) -> Result<(Vec<Co
 /// Whether a forecast misses the objective, as far as its percentiles tell.
 fn misses(criterion: &Criterion, summary: &Summary) -> bool {
     criterion.bounds().any(|(bound, limit)| match bound {
-        Bound::Percentile { share, .. } if share == 0.99 => summary.p99_ms > limit.as_ms(),
+        Bound::Percentile { share: 0.99, .. } => summary.p99_ms > limit.as_ms(),
         Bound::Tail => summary.p999_ms > limit.as_ms(),
         _ => summary.missed as f64 / summary.queries.max(1) as f64 > bound.late_share(),
     })
@@ -282,5 +282,5 @@ fn delays_of(one: &RecordedCell, twins: &Twins) -> Result<Found, LabError> {
     };
     let compared =
         [of(Quantity::Mean, cell.mean_ms.map(|ms| ms.0), mean), of(Quantity::P99, cell.p99_ms.map(|ms| ms.0), p99)];
-    Ok(Found::Delays(compared.into_iter().flatten().collect(), cell.criterion(), found.summary))
+    Ok(Found::Delays(compared.into_iter().flatten().collect(), cell.criterion(), Box::new(found.summary)))
 }
