@@ -222,9 +222,9 @@ mod tests {
     #[test]
     fn delays_that_rise_with_the_machines_own_time_do_not_grow() {
         // The work of a query rises by a tenth, and so do delays of 20 to 22 ms.
-        let rising = |job: u64| 20 + 2 * job / 10_000;
+        let rising = |job: u64| 20 * MS + 200 * job;
         let mut judge = Judge::new(Objective::default().within(Nanos::from_ms(50.0)), 10_000, 1000.0);
-        (0..10_000).for_each(|job| judge.record(&row(job, Nanos((job + rising(job)) * MS))));
+        (0..10_000).for_each(|job| judge.record(&row(job, Nanos(job * MS + rising(job)))));
         let verdict = judge.verdict();
         assert!(verdict.unsteady.is_some(), "{verdict:?}");
         assert!(!above_floor(verdict, &judge, 0.02, 0.0).holds());
