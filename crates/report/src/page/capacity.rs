@@ -42,10 +42,12 @@ pub(crate) struct Capacity {
 }
 
 /// What is told next to a rate: its name, its column, and whether it is a share.
-const AT_RATE: [(&str, &str, bool); 5] = [
+const AT_RATE: [(&str, &str, bool); 6] = [
     ("p99", "p99_ms", false),
     ("p99.9", "p999_ms", false),
     ("Longest wait", "longest_ms", false),
+    // Of a live run.
+    ("Longest wait", "max_ms", false),
     ("Late", "late_share", true),
     ("Utilisation", "utilisation", true),
 ];
@@ -353,7 +355,8 @@ pub(crate) fn kept_in_words(objective: &str, deadline_ms: Option<f64>) -> String
 fn tables(folder: &Folder, capacities: &[Capacity]) -> String {
     let is_validated = capacities.iter().any(|c| c.predicted_qps.is_some());
     let is_known = |name: &str| capacities.iter().any(|c| c.at_rate.iter().any(|(known, _)| *known == name));
-    let told: Vec<&str> = AT_RATE.iter().map(|(name, ..)| *name).filter(|name| is_known(name)).collect();
+    let mut told: Vec<&str> = AT_RATE.iter().map(|(name, ..)| *name).filter(|name| is_known(name)).collect();
+    told.dedup();
     let has_bound = capacities.iter().any(|c| c.bound_qps.is_some());
     let mut columns = vec!["policy", "source", "capacity_qps", "fails_at_qps"];
     columns.extend(if is_validated { &["predicted_qps", "error"][..] } else { &[] });
