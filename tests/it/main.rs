@@ -10,6 +10,7 @@ mod equality;
 mod exchange;
 mod faults;
 mod fifo_queues;
+mod fleet;
 mod impacts;
 mod index_build;
 mod ingest;

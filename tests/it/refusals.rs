@@ -82,7 +82,10 @@ fn a_wrong_setting_names_its_key_and_an_old_option_what_it_has_become() {
     let dir = tempfile::tempdir().unwrap();
     for (arguments, expected) in [
         ("simulate --set batch-limt=8", "the nearest is batch-limit (see `tandem help settings`)"),
-        ("live --set routing=random", "live does not read routing: simulate, sweep do (see `tandem help settings`)"),
+        (
+            "live --set shard-costs=independent",
+            "live does not read shard-costs: simulate, sweep do (see `tandem help settings`)",
+        ),
         ("sweep --set patience=few", "patience: invalid digit found in string (see `tandem help settings`)"),
         ("validate --set patience=3 --set patience=4", "--set: a key is given twice"),
         ("search i --set gpu-memory-log=q.tsv word", "--set gpu-memory-log: needs --gpu-memory BYTES"),

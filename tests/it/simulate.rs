@@ -262,7 +262,7 @@ fn a_machine_of_one_kind_needs_no_times_of_the_other() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let policies: Vec<String> =
         rows(&dir.path().join("out/capacity.csv")).iter().map(|r| r["policy"].clone()).collect();
-    assert_eq!(policies, ["cpu-only", "mct", "stealing-adaptive"]);
+    assert_eq!(policies, ["cpu-only", "stealing-adaptive"]);
     assert!(!dir.path().join("out/summary.csv").exists() && !dir.path().join("out/delay.svg").exists());
     let output = simulate(dir.path(), "--workload cpu.csv --gpus 1 --num-queries 200");
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -479,4 +479,52 @@ fn energy_is_predicted_from_the_machine_profile_and_not_without_its_energy_per_q
     let (said, row) = play("none.json");
     assert_eq!((row["gpu_energy_j"].as_str(), row["gpu_mj_per_query"].as_str()), ("", ""));
     assert!(said.contains("Energy of the GPUs is not known: the machine profile has no energy per query;"), "{said}");
+}
+
+#[test]
+fn a_recorded_peak_says_when_queries_were_late_and_how_many_machines_avoid_it() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("own.csv"), "query_id,cpu_us\n1,10000\n2,10000\n").unwrap();
+    // A worker serves 100 q/s. 50 q/s arrive, and 190 q/s from 20 to 30 s.
+    let stage = |from: f64, to: f64, qps: f64| (0..((to - from) * qps) as usize).map(move |i| from + i as f64 / qps);
+    let times = stage(5.0, 20.0, 50.0).chain(stage(20.0, 30.0, 190.0)).chain(stage(30.0, 70.0, 50.0));
+    let text = times.fold(String::from("arrival_s\n"), |text, at| format!("{text}{at:.6}\n"));
+    std::fs::write(dir.path().join("peak.csv"), text).unwrap();
+    let arguments =
+        "--workload own.csv --policy cpu-only --arrivals peak.csv --replay repeat --what delays --format json";
+    let output = simulate(dir.path(), arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let peak = &document["results"]["peak"];
+    // The backlog grows by 90 a second to 900 queries, and shrinks by 50 a second. The deadline is that of 5 queries.
+    for (column, expected) in
+        [("first_late_s", 20.05), ("longest_at_s", 30.0), ("longest_s", 9.0), ("last_late_s", 47.9), ("clear_s", 18.0)]
+    {
+        let found = peak[column].as_f64().unwrap();
+        assert!((found - expected).abs() < 0.2, "{column} is {found}, expected {expected}: {peak}");
+    }
+    assert_eq!(peak["machines_that_avoid_it"], 2);
+    let said = joined(&String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("2 machines avoid this: at most 1 % late in any minute"), "{said}");
+}
+
+#[test]
+fn a_pair_of_policies_is_compared_on_the_same_arrivals() {
+    let dir = tempfile::tempdir().unwrap();
+    let arguments =
+        "--workload w.csv --gpus 0 --compare cpu-only,stealing-adaptive --rate 150 --seeds 1:2 --estimates oracle";
+    let output = simulate(dir.path(), arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let found = rows(&dir.path().join("out/pairs.csv"));
+    let what: Vec<&str> = found.iter().map(|row| row["what"].as_str()).collect();
+    assert_eq!(what, ["capacity q/s", "mean ms", "p99 ms", "p99.9 ms", "longest ms"]);
+    assert!(found.iter().all(|row| row["seeds"] == "2" && !row["low"].is_empty()), "{found:?}");
+    for (arguments, expected) in [
+        ("--compare cpu-only", "--compare: expected two different policies"),
+        ("--compare cpu-only,mct --policy mct", "cannot be used with"),
+    ] {
+        let output = simulate(dir.path(), &format!("--workload w.csv --gpus 0 {arguments}"));
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && errors.contains(expected), "{errors}");
+    }
 }

@@ -7,7 +7,8 @@ use super::driven::{DrivenArguments, files, record, words};
 use super::{Failure, interrupts, output};
 use crate::defaults::Bars;
 use crate::options::input::IndexAndLog;
-use tandem_core::lab::{Answer, Effort, GpuChoice, LabError, Scope, StudyError, find_answer};
+use tandem_core::base::machine::Class;
+use tandem_core::lab::{Answer, Effort, GpuChoice, LabError, Scope, StudyError, find_answer, usual_policies};
 use tandem_core::live;
 use tandem_core::sched::PolicyFactory;
 
@@ -42,7 +43,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (index, log_path) = log.open("what to ask of this index")?;
     let (mut node, log_queries) = driven.start(&index, (&log_path, &arguments.log.form()), out)?;
     question.log_queries = log_queries;
-    let policies = driven.policies(&node, &[])?;
+    // Without GPUs one policy answers: first come, first served.
+    let (answering, compared) = usual_policies(node.machine().num_devices(Class::GPU) > 0);
+    let policies = driven.policies(&node, if compared.is_empty() { &[] } else { answering })?;
     let factories: Vec<&dyn PolicyFactory> = policies.iter().map(|policy| policy as &dyn PolicyFactory).collect();
     driven.announce(&node, &question, DRIVEN);
     interrupts::catch();

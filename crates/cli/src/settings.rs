@@ -21,7 +21,7 @@ use tandem_core::lab::Multicore;
 use tandem_core::query::Burstiness;
 use tandem_core::sched::{PolicyOptions, Shed, StealGuard};
 use tandem_core::search::cpu::Algorithm;
-use tandem_core::sim::{Routing, ShardCosts};
+use tandem_core::sim::ShardCosts;
 
 // Headings of settings: the commands that read them.
 const POLICIES: &str = "Settings of capacity, simulate, sweep, live, validate";
@@ -92,9 +92,6 @@ pub(super) struct Settings {
     /// --arrivals bursty: the share of the time within bursts
     #[arg(long, help_heading = ARRIVALS, value_name = "SHARE", default_value_t = Burstiness::default().share())]
     pub(super) burst_share: f64,
-    /// Choice of the replica that answers a query
-    #[arg(long, help_heading = CLUSTERS, value_name = "HOW", value_parser = choice::<Routing>(), default_value = Routing::default().name())]
-    pub(super) routing: Routing,
     /// Cost of a query on other shards: `alike=S`, the measured cost times a lognormal factor with a standard deviation of S
     /// in its logarithm; or `independent`, the cost of another query
     #[arg(long, help_heading = CLUSTERS, value_name = "WHAT", default_value = "alike=0.1", value_parser = shard_costs)]
@@ -321,7 +318,7 @@ mod tests {
         for (command, text, expected) in [
             ("simulate", "batch-limt=3", "simulate has no setting \"batch-limt\", the nearest is batch-limit"),
             ("live", "", "live has no setting \"\", the nearest is "),
-            ("live", "routing=random", "live does not read routing: simulate, sweep do"),
+            ("live", "shard-costs=independent", "live does not read shard-costs: simulate, sweep do"),
             ("search", "patience=1", "search does not read patience: "),
             ("simulate", "patience=x", "patience: invalid digit found in string"),
             ("simulate", "patience", "patience: expected KEY=VALUE"),

@@ -2,14 +2,16 @@
 
 use std::path::Path;
 
-use serde_json::{Map, Number, Value};
+use serde::Serialize;
+use serde_json::{Map, Number, Value, json};
 
 use super::sheet::Sheet;
 use tandem_core::files::InputError;
 
 /// Columns of names, even if they look like numbers.
-const NAMES: [&str; 11] =
-    ["source", "policy", "gpu", "part", "name", "metric", "run", "kind", "mode", "lane", "doc_id"];
+const NAMES: [&str; 13] = [
+    "source", "policy", "gpu", "part", "name", "metric", "run", "kind", "mode", "lane", "doc_id", "machine", "workload",
+];
 
 /// The rows of a CSV file. A column contains numbers, or `true` and `false`, if all its values do, else text. Empty
 /// values are `null`.
@@ -25,6 +27,17 @@ pub fn rows_of_csv(path: &Path) -> Result<Value, InputError> {
         Value::Object(sheet.columns.iter().zip(&kinds).zip(cells).map(value).collect::<Map<_, _>>())
     };
     Ok(Value::Array(sheet.rows.iter().map(object).collect()))
+}
+
+/// One row as it is written to a file, as an object with the types of [`rows_of_csv`].
+#[must_use]
+pub fn row_of_file(row: impl Serialize) -> Value {
+    let Value::Object(columns) = json!(row) else { return Value::Null };
+    let typed = |(name, value): (String, Value)| {
+        let number = value.as_str().filter(|_| !NAMES.contains(&name.as_str())).and_then(number);
+        (name, number.map_or(value, Value::Number))
+    };
+    Value::Object(columns.into_iter().map(typed).collect())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -127,6 +127,7 @@ pub fn tables(comparison: &Comparison, results: &PolicyResults, all: bool) -> St
         text.push_str(&capacity_table(&results.capacities, comparison.experiment.priorities().is_some(), all));
         text.extend(batch_line(comparison));
     }
+    text.push_str(&gains(comparison, results));
     text.extend(results.notes.iter().map(|note| format!("{note}\n")));
     if !summaries.is_empty() {
         text.push_str(&delay_tables(&summaries, comparison, results, all));
@@ -149,6 +150,7 @@ fn priorities(results: &PolicyResults) -> Vec<PriorityRow> {
 }
 
 /// Mean delay over the seeds and whether any query missed, for a policy at a rate, or `None` if it was not played.
+#[cfg(feature = "plots")]
 fn delay_at(summaries: &[SummaryRow], policy: &str, rate_qps: f64) -> Option<(f64, bool)> {
     let rows = summaries.iter().filter(|row| row.policy == policy && row.rate_qps == rate_qps);
     let (sum, count, missed) = rows.fold((0.0, 0, 0), |(sum, count, missed), row| {
@@ -396,7 +398,7 @@ fn percentiles(summaries: &[SummaryRow], results: &PolicyResults) -> Table {
     table
 }
 
-/// Delays of each policy at one rate and, if `all`, average delays by rate.
+/// Delays of each policy at one rate and, if `all`, p99 by rate.
 fn delay_tables(summaries: &[SummaryRow], comparison: &Comparison, results: &PolicyResults, all: bool) -> String {
     let mut text = String::new();
     let table = percentiles(summaries, results);
@@ -412,33 +414,54 @@ fn delay_tables(summaries: &[SummaryRow], comparison: &Comparison, results: &Pol
     text
 }
 
-/// Average delays, one line per rate, one column per policy.
+/// p99 and the share of late queries, one line per rate, one column per policy.
 fn delays_by_rate(summaries: &[SummaryRow], comparison: &Comparison, results: &PolicyResults) -> String {
     let Comparison { experiment, policies, .. } = comparison;
     let queries = experiment.arrivals.first().map_or(0, Arrivals::len);
     let runs = number::counted(experiment.arrivals.len(), "run", "runs");
     let mut text = format!(
-        "\nAverage delay in ms; {runs} of {queries} queries (*: a query missed its deadline; !: none did, but the rate is not \
-         stable, so that delays grow with the run):\n"
+        "\np99 in ms, and the share of queries that missed the deadline; {runs} of {queries} queries (!: the rate is not stable, so \
+         that delays grow with the run):\n"
     );
     let mut table = Table::new(std::iter::once("q/s").chain(policies.iter().map(|policy| policy.name())));
     for &rate_qps in &results.rates_qps {
-        let delays = policies.iter().map(|policy| match delay_at(summaries, policy.name(), rate_qps) {
-            Some((delay_ms, is_missed)) => {
-                let is_stable = rate_qps <= comparison.stable_qps(results, policy.name());
-                let mark = match (is_missed, is_stable) {
-                    (true, _) => '*',
-                    (false, false) => '!',
-                    (false, true) => ' ',
-                };
-                format!("{}{mark}", number::text(delay_ms, 4))
+        let delays = policies.iter().map(|policy| {
+            let rows = || summaries.iter().filter(|row| row.policy == policy.name() && row.rate_qps == rate_qps);
+            let count = rows().count() as f64;
+            if count == 0.0 {
+                return String::from("- ");
             }
-            None => String::from("- "),
+            let p99_ms = rows().map(|row| row.summary.p99_ms).sum::<f64>() / count;
+            let missed = rows().map(|row| (row.summary.missed + row.summary.shed) as f64).sum::<f64>();
+            let sent = rows().map(|row| (row.summary.queries + row.summary.shed) as f64).sum::<f64>();
+            let mark = if rate_qps > comparison.stable_qps(results, policy.name()) { '!' } else { ' ' };
+            let missed = if missed > 0.0 {
+                format!("{} %", number::text(100.0 * missed / sent, 2))
+            } else {
+                String::from("0 %")
+            };
+            format!("{} {missed}{mark}", number::text(p99_ms, 3))
         });
         table.row(std::iter::once(number::text(rate_qps, 6)).chain(delays));
     }
     let _ = write!(text, "{table}");
     text
+}
+
+/// What policies gain in capacity over the first, on a machine without GPUs that serves queries first come, first served.
+fn gains(comparison: &Comparison, results: &PolicyResults) -> String {
+    let Some((first, others)) = results.capacities.split_first() else { return String::new() };
+    let has_gpus = comparison.experiment.model.machine.classes().any(|class| class.is_gpu());
+    if has_gpus || others.is_empty() || first.qps <= 0.0 || first.policy != PolicyKind::CpuOnly.name() {
+        return String::new();
+    }
+    let gain = |found: &Capacity| {
+        let share = found.qps / first.qps - 1.0;
+        let way = if share < 0.0 { "less" } else { "more" };
+        format!("{} would sustain {} % {way}", found.policy, number::text(100.0 * share.abs(), 2))
+    };
+    let gains: Vec<String> = others.iter().map(gain).collect();
+    format!("first come, first served is {}; {} (--compare decides)\n", first.policy, gains.join(", "))
 }
 
 /// Predicted energy of the GPUs per query, by policy, at the rate of its forecast or else its highest one. It is empty if no

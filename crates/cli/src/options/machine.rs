@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::index::bytes;
+use crate::options::names::choice;
 use crate::output::result;
 use crate::settings::Settings;
 use crate::{Failure, defaults};
@@ -16,7 +17,7 @@ use tandem_core::index::Index;
 use tandem_core::lab::{GpuChoice, HostInfo, NamedMachine, read_faults};
 use tandem_core::query::{LogOptions, Query};
 use tandem_core::search::gpu::GpuMemory;
-use tandem_core::sim::{Cluster, ClusterShape, ShardCosts, SimQuery};
+use tandem_core::sim::{ClusterShape, Routing, ShardCosts};
 
 /// The largest accepted number of processors of a class.
 pub(crate) const MAX_PROCESSORS: usize = 1024;
@@ -193,6 +194,15 @@ pub(crate) fn shard_costs(text: &str) -> Result<ShardCosts, String> {
     costs.ok_or_else(|| format!("{text:?}, expected independent, or alike=S with S from 0 to {MAX_SPREAD}"))
 }
 
+/// How queries are spread over equal machines.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct RoutingArgument {
+    /// Choice of the machine of a shard for a query: `least-outstanding`, the one with the fewest unanswered queries, which an
+    /// ideal balancer knows without delay; `round-robin`; `random`
+    #[arg(long, value_name = "HOW", value_parser = choice::<Routing>(), default_value = Routing::default().name(), hide_possible_values = true)]
+    pub(crate) routing: Routing,
+}
+
 /// A cluster of the machine that is simulated.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ClusterArguments {
@@ -202,20 +212,17 @@ pub(crate) struct ClusterArguments {
     /// Machines per shard; a query goes to one of them
     #[arg(long, value_name = "N", default_value_t = 1)]
     replicas: usize,
+    #[command(flatten)]
+    routing: RoutingArgument,
 }
 
 impl ClusterArguments {
-    /// The cluster, checked; `None` for a single machine.
-    pub(crate) fn shape(&self, settings: &Settings) -> Result<Option<ClusterShape>, Failure> {
-        let Settings { routing, shard_costs: costs, .. } = *settings;
+    /// The cluster, checked; it may be a single machine.
+    pub(crate) fn shape(&self, settings: &Settings) -> Result<ClusterShape, Failure> {
+        let (routing, costs) = (self.routing.routing, settings.shard_costs);
         let shape = ClusterShape { shards: self.shards, replicas: self.replicas, routing, costs };
         check_nodes(self.shards, self.replicas)?;
-        Ok((shape.nodes() > 1).then_some(shape))
-    }
-
-    /// The cluster over the queries of a workload; `None` for a single machine.
-    pub(crate) fn cluster(&self, settings: &Settings, queries: &[SimQuery]) -> Result<Option<Cluster>, Failure> {
-        Ok(self.shape(settings)?.map(|shape| Cluster::new(shape, queries)))
+        Ok(shape)
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::Failure;
 use crate::settings::Settings;
+use tandem_core::base::machine::Class;
 use tandem_core::cost::MachineModel;
-use tandem_core::lab::QueryLengths;
+use tandem_core::lab::{QueryLengths, usual_policies};
 use tandem_core::sched::{BuiltIn, PolicyFactory, PolicyKind, PolicyOptions};
 
 impl Settings {
@@ -34,7 +35,8 @@ impl Settings {
         Ok(PolicyOptions { length_threshold, ..self.checked()? })
     }
 
-    /// The named policies, each once, or all that the machine can run, for queries of these lengths.
+    /// The named policies, each once, for queries of these lengths. Without names they are the [usual
+    /// ones](usual_policies) of a machine without GPUs, and else all that the machine can run.
     pub(crate) fn policies(
         &self,
         named: &[PolicyKind],
@@ -43,6 +45,9 @@ impl Settings {
     ) -> Result<Vec<BuiltIn>, Failure> {
         let options = self.suited_to(lengths)?;
         let made = |kind: PolicyKind| kind.with(options).with_lengths(lengths.blocks.clone());
+        let (answering, compared) = usual_policies(model.machine.num_devices(Class::GPU) > 0);
+        let usual = [answering, compared].concat();
+        let named = if named.is_empty() && !compared.is_empty() { &usual } else { named };
         if named.is_empty() {
             let batches = model.batches.iter().any(|(_, batches)| batches.is_some());
             let usual = |kind: &PolicyKind| !kind.is_for_comparison() && (batches || !kind.batches());

@@ -1,6 +1,7 @@
 //! `tandem simulate`: delay against rate, and the capacity within a deadline, for several policies.
 
 mod inputs;
+mod pairs;
 mod simulation;
 
 use std::path::PathBuf;
@@ -49,10 +50,13 @@ pub(super) struct Arguments {
     /// `latency_ms` (docs/guide/files.md), or the name of a shipped workload [default: the shipped Wikipedia slice]
     #[arg(long, value_name = "FILE")]
     workload: Option<String>,
-    /// Policies, separated by commas [default: gpu-only, cpu-only, best-of, stealing and combined; if the machine cannot run
-    /// all five, those that it can run]
+    /// Policies, separated by commas [default: gpu-only, cpu-only, best-of, stealing and combined, or those that the machine can
+    /// run; without GPU cpu-only, which serves queries first come, first served, and what others would gain]
     #[arg(long, value_name = "NAME", value_parser = choice::<PolicyKind>(), value_delimiter = ',')]
     policy: Vec<PolicyKind>,
+    /// Two policies that are played on the same arrivals and queries: their differences, with intervals over seeds
+    #[arg(long, value_name = "A,B", value_parser = choice::<PolicyKind>(), value_delimiter = ',', conflicts_with_all = ["policy", "what"])]
+    compare: Vec<PolicyKind>,
     #[command(flatten)]
     arrivals: ArrivalArguments,
     #[command(flatten)]
@@ -107,6 +111,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let simulation = Simulation::new(arguments)?;
     // Before this line, an interrupt has no results to keep.
     interrupts::catch();
+    if !arguments.compare.is_empty() {
+        return pairs::run(&simulation);
+    }
     let mut results = PolicyResults::default();
     let played = simulation.comparison.play(&mut results, &Bars::quiet()).map_err(Failure::from);
     if results.is_empty() {
@@ -118,7 +125,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if !gaps.is_empty() {
         tables.push_str(&gap_table(&gaps));
     }
-    let title = simulation.title(&results);
+    let mut title = simulation.title(&results);
+    if let Some(peak) = simulation.peak()? {
+        result("peak", peak.json());
+        title.push_str(&format!("\n\n{}", peak.words()));
+    }
     let kept = keep(&simulation, &mut results, &gaps);
     let printed = say_screen(&format!("{title}\n\n{tables}"), "the folder of results");
     let named = say(&format!("\n{}\n", kept.in_words()));

@@ -5,17 +5,18 @@ use super::{Arguments, Part};
 use crate::options::arrivals::{any_rate, own_rate};
 use crate::options::machine::{check_processors, cluster_in_words, mismatches};
 use crate::{Failure, origin};
+use serde_json::{Value, json};
 use tandem_core::base::machine::{Class, FaultPlan, Machine, PerClass};
 use tandem_core::cost::{Cost, MachineModel, MachineProfile, RecordedGpu, Workload};
 use tandem_core::files::Provenance;
 use tandem_core::lab::{
-    Comparison, DELAY_QUERIES, Estimates, NamedMachine, PolicyResults, QueryLengths, RunLength, SimulatedMachine,
-    settle_gpu_times, sim_queries,
+    Comparison, DELAY_QUERIES, Estimates, Fleet, NamedMachine, Peak, PolicyResults, QueryLengths, RunLength,
+    SimulatedMachine, avoids_peak, peak, settle_gpu_times, sim_queries, usual_policies,
 };
-use tandem_core::query::ArrivalProcess;
+use tandem_core::query::{ArrivalProcess, Recording, Replay};
 use tandem_core::sched::{PolicyFactory, PolicyKind, PolicyOptions};
-use tandem_core::sim::{Arrivals, ClusterShape, Experiment};
-use tandem_report::number::counted;
+use tandem_core::sim::{Arrivals, Cluster, ClusterShape, Experiment};
+use tandem_report::number::{self, counted};
 
 /// A simulation, ready to run.
 pub(super) struct Simulation<'a> {
@@ -29,13 +30,79 @@ pub(super) struct Simulation<'a> {
     /// The estimates that policies see, and the reason if they are not those asked for.
     estimates: (Estimates, Option<String>),
     process: ArrivalProcess,
+    shape: ClusterShape,
     pub(super) comparison: Comparison,
 }
 
-/// The policies that are played if none is named and the machine can run all of them: a single processor of each class, the
-/// better one for each query, work stealing, and batches with CPU workers.
-const USUAL: [PolicyKind; 5] =
-    [PolicyKind::GpuOnly, PolicyKind::CpuOnly, PolicyKind::BestOf, PolicyKind::Stealing, PolicyKind::Combined];
+/// A time of a recording: seconds, or if they count from 1970 the time of day.
+fn clock(seconds: f64) -> String {
+    let day = seconds.rem_euclid(86_400.0) as u32;
+    match seconds > EPOCH_S {
+        true => format!("{:02}:{:02}:{:02} UTC", day / 3600, day / 60 % 60, day % 60),
+        false => format!("{seconds:.1} s"),
+    }
+}
+
+/// Later times of a recording count from 1970.
+const EPOCH_S: f64 = 1e8;
+/// Most queries of a recording that is played for its peak.
+const MOST_PLAYED: f64 = 5e7;
+
+/// A recording as the simulated machines serve it.
+pub(super) struct PeakAnswer {
+    policy: String,
+    rate_qps: f64,
+    peak: Peak,
+    /// The fewest machines without late minutes.
+    machines: Option<usize>,
+    /// The share of queries that may be late.
+    allowed: f64,
+}
+
+impl PeakAnswer {
+    /// Some sentences.
+    pub(super) fn words(&self) -> String {
+        let Self { policy, peak, allowed, .. } = self;
+        let percent = |share: f64| format!("{} %", number::text(100.0 * share, 3));
+        let [rate, allowed] = [number::text(self.rate_qps, 4), percent(*allowed)];
+        let Some((first, last)) = peak.late else {
+            return format!(
+                "Recording at {rate} q/s under {policy}: no minute has more than {allowed} late queries (worst: {}, longest wait \
+                 {} s).",
+                percent(peak.worst_share),
+                number::text(peak.longest_s, 3)
+            );
+        };
+        let clear = peak.clear_s.map_or(String::from("it was not gone at the end"), |seconds| {
+            format!("the backlog was gone {} s later", number::text(seconds, 3))
+        });
+        let avoids = self.machines.map_or(String::from("no number of machines up to 1,024 avoids this"), |machines| {
+            number::counted(machines, "machine avoids this", "machines avoid this")
+        });
+        format!(
+            "Recording at {rate} q/s under {policy}: {} of the queries were late, the first at {} and the last at {}. The \
+             longest delay was {} s at {}; {clear}. In the worst minute {} were late. {avoids}: at most \
+             {allowed} late in any minute.",
+            percent(peak.late_share),
+            clock(first),
+            clock(last),
+            number::text(peak.longest_s, 3),
+            clock(peak.longest_at_s),
+            percent(peak.worst_share),
+        )
+    }
+
+    /// The answer for programs.
+    pub(super) fn json(&self) -> Value {
+        let Self { policy, rate_qps, peak, machines, .. } = self;
+        json!({
+            "policy": policy, "rate_qps": rate_qps, "late_share": peak.late_share, "worst_minute_share": peak.worst_share,
+            "first_late_s": peak.late.map(|(first, _)| first), "last_late_s": peak.late.map(|(_, last)| last),
+            "longest_s": peak.longest_s, "longest_at_s": peak.longest_at_s, "clear_s": peak.clear_s,
+            "machines_that_avoid_it": machines,
+        })
+    }
+}
 
 fn is_possible(kind: PolicyKind, model: &MachineModel) -> bool {
     let has_batches = model.batches.iter().any(|(_, batches)| batches.is_some());
@@ -63,16 +130,18 @@ impl<'a> Simulation<'a> {
         let queries = sim_queries(&workload, &estimates, &model.machine)?;
         let estimated: Vec<PerClass<Cost>> = queries.iter().map(|query| query.estimate).collect();
         let lengths = QueryLengths::of(&workload, &estimated, &model);
-        let usual: Vec<PolicyKind> = USUAL.into_iter().filter(|kind| is_possible(*kind, &model)).collect();
-        let named = match arguments.policy.as_slice() {
-            [] if usual.len() == USUAL.len() => &usual,
+        let (usual, _) = usual_policies(model.machine.num_devices(Class::GPU) > 0);
+        let named = if arguments.compare.is_empty() { &arguments.policy } else { &arguments.compare };
+        let named = match named.as_slice() {
+            [] if usual.iter().all(|kind| is_possible(*kind, &model)) && usual.len() > 1 => usual,
             named => named,
         };
         let policies = arguments.settings.policies(named, &model, &lengths)?;
-        if arguments.priorities.priority.is_some() && arguments.cluster.shape(&arguments.settings)?.is_some() {
+        let shape = arguments.cluster.shape(&arguments.settings)?;
+        if arguments.priorities.priority.is_some() && shape.nodes() > 1 {
             return Err(Failure::input("--priority: one machine serves priorities: leave --shards and --replicas out"));
         }
-        let cluster = arguments.cluster.cluster(&arguments.settings, &queries)?;
+        let cluster = Cluster::of(shape, &queries);
         let n = arguments.arrivals.num_queries()?.unwrap_or(DELAY_QUERIES);
         let (arrivals, recorded_qps) = arrivals(arguments, &process, &workload, n)?;
         let experiment = Experiment { model, queries, deadline, arrivals, cluster };
@@ -91,10 +160,53 @@ impl<'a> Simulation<'a> {
             comparison.experiment.check_time(rate_qps, n)?;
         }
         let estimates = (estimates, instead);
-        let simulation =
-            Self { arguments, workload_name, workload, replayed, machine_profile, estimates, process, comparison };
+        let simulation = Self {
+            arguments,
+            workload_name,
+            workload,
+            replayed,
+            machine_profile,
+            estimates,
+            process,
+            shape,
+            comparison,
+        };
         arguments.logs.check(simulation.log_rows())?;
         Ok(simulation)
+    }
+
+    /// The machines as a fleet of any number.
+    fn fleet(&self) -> Fleet {
+        let Comparison { experiment, objective, length, .. } = &self.comparison;
+        let machine = Experiment { cluster: None, ..experiment.clone() };
+        Fleet { machine, shape: self.shape, objective: *objective, length: *length, scale: 1.0 }
+    }
+
+    /// When queries of a recording were late under the first policy, and how many machines avoid it. `None` for arrivals that
+    /// are not played in the recording's own time, or of several rates.
+    pub(super) fn peak(&self) -> Result<Option<PeakAnswer>, Failure> {
+        let is_own_time = |of: &&Recording| matches!(of.replay(), Replay::Repeat | Replay::Intensify);
+        let recording = self.process.recording().filter(is_own_time);
+        let rate_qps = match self.comparison.rates_qps.as_deref() {
+            Some([rate_qps]) => Some(*rate_qps),
+            Some(_) => None,
+            None => recording.map(Recording::rate_qps),
+        };
+        let policy = self.comparison.policies.first();
+        let (Some(recording), Some(rate_qps), Some(policy)) = (recording, rate_qps, policy) else { return Ok(None) };
+        if self.arguments.arrivals.trace.is_some() || recording.seconds() * rate_qps > MOST_PLAYED {
+            return Ok(None);
+        }
+        let (fleet, groups) = (self.fleet(), self.shape.replicas);
+        let peak = peak(&fleet, policy.as_ref(), (recording, rate_qps), groups)?;
+        let from = groups + usize::from(peak.late.is_some());
+        let avoids = match peak.late {
+            None => Some(from),
+            Some(_) => avoids_peak(&fleet, policy.as_ref(), (recording, rate_qps), from)?,
+        };
+        let machines = avoids.map(|groups| groups * self.shape.shards);
+        let allowed = self.comparison.objective.within(self.comparison.experiment.deadline).late_share();
+        Ok(Some(PeakAnswer { policy: policy.name().to_owned(), rate_qps, peak, machines, allowed }))
     }
 
     /// Rows of all logs, if each run of delays had one.
@@ -235,7 +347,7 @@ fn faults(arguments: &Arguments, machine: &Machine) -> Result<FaultPlan, Failure
             let message = "--faults: a CPU replaces a lane that fails: give --cpus at least 1";
             return Err(Failure::input(message));
         }
-        if arguments.cluster.shape(&arguments.settings)?.is_some() {
+        if arguments.cluster.shape(&arguments.settings)?.nodes() > 1 {
             return Err(Failure::input("--faults: a plan applies to one machine: leave --shards and --replicas out"));
         }
     }

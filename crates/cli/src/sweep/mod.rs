@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
-use self::report::{chart, table};
+use self::report::{answer, chart, table};
 use self::slurm::Job;
 use super::defaults::progress;
 use super::output::{result, result_file, say, say_screen};
@@ -18,14 +18,15 @@ use super::settings::{SetArguments, Settings};
 use super::{Failure, interrupts, origin};
 use crate::options::arrivals::{ArrivalArguments, any_rate, own_rate};
 use crate::options::lists::{counts, numbers};
-use crate::options::machine::{MAX_PROCESSORS, MachineProfileArgument, check_nodes, mismatches};
+use crate::options::machine::{MAX_PROCESSORS, MachineProfileArgument, RoutingArgument, check_nodes, mismatches};
 use crate::options::names::choice;
 use crate::options::question::{DEFAULT_MS, ObjectiveArguments};
 use tandem_core::base::machine::Class;
 use tandem_core::files::{Provenance, check_writable};
 use tandem_core::lab::sweep::{Axes, Point, Sweep, SweepFolder, SweepOptions, SweepRow, SweepWorkload};
 use tandem_core::lab::{
-    Estimates, GPU_LANE_DEPTH, GpuChoice, StudyError, named_workload, named_workload_in, settle_gpu_times, short_runs,
+    Estimates, GPU_LANE_DEPTH, GpuChoice, RunLength, StudyError, named_workload, named_workload_in, settle_gpu_times,
+    short_runs, usual_policies,
 };
 use tandem_core::live::interrupt_flag;
 use tandem_core::query::Mode;
@@ -53,7 +54,8 @@ pub(super) struct Arguments {
     /// How the terms of a query combine, separated by commas; selects rows of the workload [default: its only mode, else or]
     #[arg(long, value_parser = choice::<Mode>(), value_delimiter = ',')]
     mode: Vec<Mode>,
-    /// Policies, separated by commas [default: all that a machine of the sweep can run]
+    /// Policies, separated by commas [default: cpu-only for machines without GPU; else gpu-only, cpu-only, best-of, stealing and
+    /// combined]
     #[arg(long, value_name = "NAME", value_parser = choice::<PolicyKind>(), value_delimiter = ',')]
     policy: Vec<PolicyKind>,
     /// Numbers of CPU workers: numbers and FIRST:LAST, separated by commas
@@ -77,6 +79,8 @@ pub(super) struct Arguments {
     /// Numbers of machines per shard, likewise; with --rate, the result names the fewest that sustain it
     #[arg(long, value_name = "LIST", default_value = "1")]
     replicas: String,
+    #[command(flatten)]
+    routing: RoutingArgument,
     #[command(flatten)]
     arrivals: ArrivalArguments,
     #[command(flatten)]
@@ -176,6 +180,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let provenance = warnings.iter().fold(provenance, |all, warning| all.with("warning", warning));
     folder.merge(&provenance, &there)?;
     result_file("sweep", &folder.merged());
+    result("answer", answer(&there));
     let mut written = vec![folder.merged().display().to_string()];
     if let Some(chart) = chart(&there) {
         written.push(chart.write(&arguments.out.join("sweep"))?.display().to_string());
@@ -183,8 +188,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let instead = instead.map_or(String::new(), |why| format!(" ({why})"));
     let setting =
         format!("estimates: {estimates}{instead}; GPU lanes {GPU_LANE_DEPTH} batches deep; machine profile: {file}\n");
-    let answer = warnings.iter().map(|warning| format!("warning: {warning}\n\n")).collect::<String>() + &table(&there);
-    say_screen(&answer, &folder.merged().display().to_string())?;
+    let text_of_rows =
+        warnings.iter().map(|warning| format!("warning: {warning}\n\n")).collect::<String>() + &table(&there);
+    say_screen(&text_of_rows, &folder.merged().display().to_string())?;
     say(&format!("\n{setting}{text}written: {}\n", written.join(", ")))
 }
 
@@ -211,7 +217,9 @@ fn axes(arguments: &Arguments) -> Result<Axes, Failure> {
         return Err(Failure::input("--trace is one run at its own rate: `tandem simulate --trace` simulates it"));
     }
     let policies = arguments.settings.checked()?;
-    let kinds = if arguments.policy.is_empty() { PolicyKind::ALL.to_vec() } else { arguments.policy.clone() };
+    let gpus = gpus(arguments)?;
+    let (usual, _) = usual_policies(gpus.iter().any(|&gpus| gpus > 0));
+    let kinds = if arguments.policy.is_empty() { usual.to_vec() } else { arguments.policy.clone() };
     let mut distinct: Vec<PolicyKind> = Vec::new();
     kinds.into_iter().for_each(|kind| {
         if !distinct.contains(&kind) {
@@ -226,13 +234,9 @@ fn axes(arguments: &Arguments) -> Result<Axes, Failure> {
     }
     let axes = Axes {
         modes,
-        policies: distinct
-            .into_iter()
-            .filter(|kind| !arguments.policy.is_empty() || !kind.is_for_comparison())
-            .map(|kind| kind.with(policies))
-            .collect(),
+        policies: distinct.into_iter().map(|kind| kind.with(policies)).collect(),
         cpus: counts("--cpus", &arguments.cpus, 0, MAX_PROCESSORS)?,
-        gpus: gpus(arguments)?,
+        gpus,
         streams: counts("--streams", &arguments.streams, 1, 64)?,
         deadlines_ms: numbers("--deadline-ms", &arguments.deadline_ms, 1e-6, MAX_DEADLINE_MS)?,
         noises: numbers("--noise", &arguments.noise, 0.0, MAX_NOISE)?,
@@ -266,7 +270,8 @@ fn gpus(arguments: &Arguments) -> Result<Vec<usize>, Failure> {
 /// The constant options, a digest of everything that results depend on, and the reason if estimates are not those asked for.
 fn options(arguments: &Arguments, axes: &Axes) -> Result<(String, SweepOptions, Option<String>), Failure> {
     let objective = arguments.objective.checked()?;
-    let Settings { routing, shard_costs, length_threshold, .. } = *arguments.settings;
+    let Settings { shard_costs, length_threshold, .. } = *arguments.settings;
+    let routing = arguments.routing.routing;
     let (mut estimates, mut instead) = (Estimates::named(&arguments.estimates)?, None);
     let (mut is_of_here, mut is_gpu_replayed) = (true, false);
     let seeds = arguments.arrivals.seeds(SEEDS)?;
@@ -302,7 +307,7 @@ fn options(arguments: &Arguments, axes: &Axes) -> Result<(String, SweepOptions, 
         objective,
         process,
         seeds,
-        at_least,
+        length: RunLength::Enough { at_least },
         routing,
         shard_costs,
         length_threshold,

@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
-use tandem_core::lab::extrapolated;
+use serde_json::{Value, json};
 use tandem_core::lab::sweep::SweepRow;
+use tandem_core::lab::{SPEED_SPREAD, extrapolated};
+use tandem_report::json::row_of_file;
 use tandem_report::number;
 use tandem_report::plot::{LineChart, Point, Series, looks_of};
 use tandem_report::policies::error_in_words;
@@ -39,9 +41,9 @@ pub(super) fn table(rows: &[SweepRow]) -> String {
     let varying: Vec<&Column> = COLUMNS.iter().filter(|column| varies(rows, column)).collect();
     let tells_capacity = first.capacity_qps.is_some();
     let answers: &[&str] = if tells_capacity {
-        &["capacity q/s", "interval", "seeds", "queries", "of limit"]
+        &["capacity q/s", "interval", "seeds", "queries", "busy"]
     } else {
-        &["mean ms", "p50", "p95", "p99", "missed", "held"]
+        &["busy", "mean ms", "p99", "p99.9", "longest", "missed", "held"]
     };
     let keys = std::iter::once("policy").chain(modes.then_some("mode")).chain(varying.iter().map(|column| column.name));
     let num_keys = 1 + usize::from(modes) + varying.len();
@@ -61,11 +63,12 @@ pub(super) fn table(rows: &[SweepRow]) -> String {
                 None => cells.extend([format!("{}{mark}", text(Some(capacity.0))), String::from("not known")]),
             }
             cells.extend([row.seeds_error, row.query_error].map(|error| error_in_words(error.map(|error| error.0))));
-            cells.push(format!("{:.1} %", 100.0 * capacity.0 / row.region_qps.0));
+            cells.push(busy(row));
         } else {
             let mark = if row.extrapolated { "*" } else { "" };
+            cells.push(busy(row));
             cells.extend(
-                [row.mean_ms, row.p50_ms, row.p95_ms, row.p99_ms].map(|value| text(value.map(|value| value.0))),
+                [row.mean_ms, row.p99_ms, row.p999_ms, row.max_ms].map(|value| text(value.map(|value| value.0))),
             );
             cells.push(format!("{} %", number::text(100.0 * row.missed_share.map_or(0.0, |share| share.0), 3)));
             cells.push(format!("{} of {}{mark}", row.held.unwrap_or(0), row.seeds));
@@ -83,15 +86,43 @@ pub(super) fn table(rows: &[SweepRow]) -> String {
     text
 }
 
+/// The work offered, as a share of the work that the machines can do.
+fn busy(row: &SweepRow) -> String {
+    row.utilisation.map_or(String::from("-"), |share| format!("{:.1} %", 100.0 * share.0))
+}
+
+/// The answer for programs: the fewest machines for a rate if replicas vary, and else the highest capacity.
+pub(super) fn answer(rows: &[SweepRow]) -> Option<Value> {
+    let sustained = |of: fn(&SweepRow) -> Option<bool>| {
+        rows.iter().filter(move |row| of(row) == Some(true)).min_by_key(|row| machines(row))
+    };
+    if rows.iter().any(|row| row.sustained.is_some()) {
+        let mut answer = row_of_file(sustained(|row| row.sustained)?);
+        answer["machines"] = json!(sustained(|row| row.sustained).map(machines));
+        answer["machines_with_spread"] = json!(sustained(|row| row.sustained_with_spread).map(machines));
+        return Some(answer);
+    }
+    let highest = |row: &&SweepRow| row.capacity_qps.map_or(0.0, |qps| qps.0);
+    let best = rows.iter().filter(|row| row.capacity_qps.is_some());
+    best.max_by(|a, b| highest(a).total_cmp(&highest(b))).map(row_of_file)
+}
+
+/// The machines of a point.
+fn machines(row: &SweepRow) -> usize {
+    row.replicas * row.shards
+}
+
 fn objective_in_words(rows: &[SweepRow]) -> String {
     let seeds = rows[0].seeds;
     let same = rows.iter().all(|row| row.objective == rows[0].objective);
     let first = rows[0].objective.as_str();
     let share = first.split(" <= ").next().unwrap_or(first);
     let objective = if same { first.to_owned() } else { format!("{share} within each point's deadline") };
+    let routing = rows.iter().find(|row| row.replicas > 1).map(|row| format!("; routing {}", row.routing));
     format!(
-        "objective: {objective}; {}",
-        number::counted(seeds, "run per point", "runs per point, with different seeds")
+        "objective: {objective}; {}{}",
+        number::counted(seeds, "run per point", "runs per point, with different seeds"),
+        routing.unwrap_or_default()
     )
 }
 
@@ -113,22 +144,27 @@ fn fewest(rows: &[SweepRow]) -> String {
             None => groups.push(vec![row]),
         }
     }
-    // A finite run may hold at the stability limit.
-    let is_stable = |row: &SweepRow| row.rate_qps.is_some_and(|rate| rate.0 < 0.99999 * row.region_qps.0);
-    let keeps = |row: &&&SweepRow| is_stable(row) && row.held.is_some_and(|held| 2 * held > row.seeds);
-    let mut table = Table::new(["policy", "q/s", "shards", "replicas", "machines"]);
-    let mut best: Option<&SweepRow> = None;
+    let mut table = Table::new(["policy", "q/s", "shards", "replicas", "machines", "busy", "with spread"]);
+    let mut best: Option<(&SweepRow, Option<&SweepRow>)> = None;
     for of in &groups {
-        let least = of.iter().filter(keeps).min_by_key(|row| row.replicas).copied();
-        let machines = |row: &SweepRow| row.replicas * row.shards;
-        best = best.into_iter().chain(least).min_by_key(|row| machines(row));
+        let fewest = |is_kept: fn(&SweepRow) -> Option<bool>| {
+            of.iter().filter(|row| is_kept(row) == Some(true)).min_by_key(|row| row.replicas).copied()
+        };
+        let (least, safe) = (fewest(|row| row.sustained), fewest(|row| row.sustained_with_spread));
+        if let Some(row) = least.filter(|row| best.is_none_or(|(best, _)| machines(row) < machines(best))) {
+            best = Some((row, safe));
+        }
         let first = of[0];
         let counts = match least {
-            Some(row) => [row.replicas.to_string(), (row.replicas * row.shards).to_string()],
-            None => [format!("more than {}", of.iter().map(|row| row.replicas).max().unwrap_or(0)), String::from("-")],
+            Some(row) => [row.replicas.to_string(), machines(row).to_string(), busy(row)],
+            None => {
+                let most = of.iter().map(|row| row.replicas).max().unwrap_or(0);
+                [format!("more than {most}"), String::from("-"), String::from("-")]
+            }
         };
+        let with_spread = safe.map_or(String::from("-"), |row| machines(row).to_string());
         let head = [first.policy.clone(), number::text(COLUMNS[0].value_of(first), 6), first.shards.to_string()];
-        table.row(head.into_iter().chain(counts));
+        table.row(head.into_iter().chain(counts).chain([with_spread]));
     }
     // A single question gets a sentence; several get a table.
     let others = || COLUMNS.iter().filter(|column| column.name != replicas.name);
@@ -138,11 +174,25 @@ fn fewest(rows: &[SweepRow]) -> String {
     let objective = &rows[0].objective;
     let mut text = match best {
         _ if !is_one_question => String::from("The fewest machines that meet the objective in most runs:\n"),
-        Some(row) => format!(
-            "The fewest machines that meet {objective} at {rate} q/s: {}, under {}\n\nBy policy:\n",
-            row.replicas * row.shards,
-            row.policy
-        ),
+        Some((row, safe)) => {
+            let spread = match safe {
+                Some(safe) if machines(safe) == machines(row) => {
+                    String::from("they also hold with the spread of machines")
+                }
+                Some(safe) => {
+                    format!("{} hold; {} hold with the spread of machines", machines(row), machines(safe))
+                }
+                None => String::from("none of these numbers holds with the spread of machines"),
+            };
+            format!(
+                "The fewest machines that meet {objective} at {rate} q/s: {}, under {}, {} busy\n{spread} (a speed deviation of \
+                 {} %; one machine in ten is slower than assumed)\n\nBy policy:\n",
+                machines(row),
+                row.policy,
+                busy(row),
+                number::text(100.0 * SPEED_SPREAD, 2)
+            )
+        }
         None => format!("None of these numbers of machines meets {objective} at {rate} q/s.\n\nBy policy:\n"),
     };
     let _ = writeln!(text, "{table}");

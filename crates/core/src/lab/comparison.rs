@@ -19,8 +19,9 @@ const SHARES_OF_CAPACITY: (f64, f64) = (0.4, 1.05);
 const SHARES_OF_REGION: (f64, f64) = (0.02, 1.0);
 /// With default rates, a policy is simulated up to this multiple of its capacity. Beyond it delays only grow.
 const HOPELESS: f64 = 1.5;
-/// Most queries of a delay run that is prolonged to cover its arrivals: a tenth of a second of work.
-const COVERED_DELAYS: f64 = 2e6;
+/// Most queries of a delay run that is prolonged to cover its arrivals, for several rates and for one: a tenth of a second of
+/// work, and a second.
+const COVERED_DELAYS: (f64, f64) = (2e6, 1e7);
 
 /// The policies to compare, and how.
 pub struct Comparison {
@@ -217,7 +218,11 @@ impl Comparison {
     }
 
     fn most_covering(&self) -> f64 {
-        if self.covers_arrivals { COVERED_DELAYS } else { 0.0 }
+        match self.rates_qps.as_deref() {
+            _ if !self.covers_arrivals => 0.0,
+            Some([_]) => COVERED_DELAYS.1,
+            _ => COVERED_DELAYS.0,
+        }
     }
 
     /// Sentences that name the limits of the results.

@@ -75,6 +75,9 @@ pub enum StudyError {
         /// The modes of the workload.
         has: Vec<Mode>,
     },
+    /// A machine type has too few cores for its workers.
+    #[error("{0}")]
+    TooFewCores(String),
     /// An interrupt came before the first result.
     #[error("interrupted before all was measured")]
     Interrupted,

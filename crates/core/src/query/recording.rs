@@ -91,6 +91,8 @@ pub struct Recording {
     times: Arc<[f64]>,
     arrivals: usize,
     rate_qps: f64,
+    /// The first arrival in the clock of the recording, in seconds.
+    first_s: f64,
     replay: Replay,
     /// The course of the rate; a single stage unless the recording is intensified or has counts only.
     stages: Arc<[Stage]>,
@@ -150,7 +152,7 @@ impl Recording {
         // An interval without arrivals keeps a factor above 0, by which [`Course`](super::course::Course) divides.
         let stage = |qps: &f64| Stage { seconds, factor: (qps / mean_qps).max(f64::MIN_POSITIVE) };
         let stages = rates_qps.iter().map(stage).collect();
-        Ok(Self { times: Arc::new([]), arrivals, rate_qps: mean_qps, replay, stages, found: None })
+        Ok(Self { times: Arc::new([]), arrivals, rate_qps: mean_qps, first_s: 0.0, replay, stages, found: None })
     }
 
     /// Makes a recording of at least two ascending times, not all equal.
@@ -164,7 +166,8 @@ impl Recording {
         } else {
             Arc::new([Stage { seconds: times.len() as f64 * mean_gap_s, factor: 1.0 }])
         };
-        Self { arrivals: times.len(), times, rate_qps: 1.0 / mean_gap_s, replay, stages, found: None }
+        let first_s = arrivals[0].as_secs();
+        Self { arrivals: times.len(), times, rate_qps: 1.0 / mean_gap_s, first_s, replay, stages, found: None }
     }
 
     /// The number of recorded arrivals.
@@ -192,6 +195,12 @@ impl Recording {
             true => self.stages.iter().map(|stage| stage.seconds).sum(),
             false => self.len() as f64 / self.rate_qps,
         }
+    }
+
+    /// The time in the clock of the recording of a moment in a run that plays it in real time, in seconds.
+    #[must_use]
+    pub fn clock_s(&self, seconds: f64) -> f64 {
+        self.first_s + seconds - 1.0 / self.rate_qps
     }
 
     /// The mean rates of consecutive windows of `seconds`, in queries per second. A shorter last window counts only if it

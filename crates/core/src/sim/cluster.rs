@@ -120,6 +120,12 @@ pub struct Cluster {
 }
 
 impl Cluster {
+    /// The cluster of this shape over these queries; `None` for a single machine.
+    #[must_use]
+    pub fn of(shape: ClusterShape, queries: &[SimQuery]) -> Option<Self> {
+        (shape.nodes() > 1).then(|| Self::new(shape, queries))
+    }
+
     /// Makes a cluster of this shape over these queries. A shard's factors depend on its number only, so a cluster of
     /// more shards keeps those of a smaller one.
     ///

@@ -53,12 +53,14 @@ fn fewest(lines: &[SheetRow<'_>]) -> Option<(String, String)> {
     }
     let (rate_qps, objective) = (lines[0].number("rate_qps")?, lines[0].text("objective"));
     let machines = |line: &SheetRow<'_>| Some((line.number("replicas")? * line.number("shards")?) as usize);
-    // A finite run may hold at the stability limit.
-    let is_stable = |line: &SheetRow<'_>| line.number("region_qps").is_some_and(|limit| rate_qps < 0.99999 * limit);
-    let kept = lines.iter().filter(|line| holds(line) && is_stable(line));
-    let answer = match kept.min_by_key(|line| machines(line)) {
+    let fewest =
+        |column: &str| lines.iter().filter(|line| line.text(column) == "true").min_by_key(|line| machines(line));
+    let answer = match fewest("sustained") {
         Some(line) => {
-            format!("{}, under {}.", counted(machines(line)?, "machine", "machines"), line.text("policy"))
+            let spread =
+                fewest("sustained_with_spread").and_then(machines).filter(|&safe| machines(line) != Some(safe));
+            let spread = spread.map_or(String::new(), |safe| format!(" {safe} hold with the spread of machines."));
+            format!("{}, under {}.{spread}", counted(machines(line)?, "machine", "machines"), line.text("policy"))
         }
         None => String::from("None of these numbers of machines."),
     };

@@ -69,7 +69,7 @@ impl<'s, 'a> LongRuns<'s, 'a> {
         let CapacitySearch { criterion, length, .. } = self.search;
         let total = length.confirmed(criterion, rate_qps);
         let enough = (LEAST_SHARE * RunLength::full(criterion, rate_qps).min(total) as f64) as usize;
-        let least = if length.is_brief() { 0 } else { length.searched(criterion, rate_qps) };
+        let least = length.searched(criterion, rate_qps);
         total.div_ceil(self.search.seeds()).max(enough).max(least)
     }
 

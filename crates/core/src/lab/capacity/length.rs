@@ -29,14 +29,6 @@ const LEAST_QUERIES: f64 = 10_000.0;
 const SEARCHED_QUERIES: (usize, usize) = (100_000, 300_000);
 /// Least and most queries in a confirming run: from half a second to some seconds of work.
 const CONFIRMED_QUERIES: (usize, usize) = (2_000_000, 4_000_000);
-/// Both for [`RunLength::Brief`].
-const BRIEFLY_SEARCHED: (usize, usize) = (50_000, 200_000);
-const BRIEFLY_CONFIRMED: (usize, usize) = (300_000, 2_000_000);
-/// Limits that a brief run of the search lasts, up to a number of queries: in fewer no query of an overloaded machine is late.
-const BRIEF_LIMITS: f64 = 4.0;
-const BRIEF_LIMITS_QUERIES: usize = 1_000_000;
-/// Seconds that brief runs last together, as far as queries suffice: pauses of a machine may be rare.
-const BRIEF_S: f64 = 20.0;
 
 /// The length of the runs of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,11 +37,6 @@ pub enum RunLength {
     Enough {
         /// Least number of queries that the user requests.
         at_least: usize,
-    },
-    /// As long as the objective needs, with fewer queries than `Enough` where rates are low.
-    Brief {
-        /// Number of machines that each query runs on; their runs are shorter by this factor.
-        shards: usize,
     },
     /// This number of queries at every rate, to match another run.
     Exactly(usize),
@@ -68,12 +55,6 @@ impl RunLength {
         match self {
             Self::Exactly(queries) => queries,
             Self::Enough { at_least } => Self::full_between(criterion, rate_qps, SEARCHED_QUERIES, at_least),
-            Self::Brief { shards } => {
-                let limits = (BRIEF_LIMITS * criterion.limit.as_secs() * rate_qps) as usize;
-                let (least, most) = BRIEFLY_SEARCHED;
-                let range = (least, most.max(limits.min(BRIEF_LIMITS_QUERIES)));
-                Self::of_shards(Self::full(criterion, rate_qps), range, shards).max(Self::told_by(criterion))
-            }
         }
     }
 
@@ -87,22 +68,7 @@ impl RunLength {
                 let (least, most) = CONFIRMED_QUERIES;
                 Self::full(criterion, rate_qps).clamp(least, most).max(searched)
             }
-            Self::Brief { shards } => {
-                let queries = Self::full(criterion, rate_qps).max((BRIEF_S * rate_qps) as usize);
-                Self::of_shards(queries, BRIEFLY_CONFIRMED, shards).max(Self::told_by(criterion))
-            }
         }
-    }
-
-    /// A length within a range for one machine, for each of several.
-    fn of_shards(queries: usize, (least, most): (usize, usize), shards: usize) -> usize {
-        queries.clamp(least, most).div_ceil(shards.max(1))
-    }
-
-    /// Whether a run of the search decides as a confirming one does: it is long in limits and in seconds.
-    #[must_use]
-    pub fn decides(self, criterion: &Criterion, rate_qps: f64) -> bool {
-        self.searched(criterion, rate_qps) as f64 >= rate_qps * BRIEF_S.max(BRIEF_LIMITS * criterion.limit.as_secs())
     }
 
     /// The full length, limited to a range that the objective and `at_least` extend.
@@ -116,7 +82,7 @@ impl RunLength {
     pub fn highest_qps(self, criterion: &Criterion, available: usize) -> Option<f64> {
         match self {
             Self::Exactly(queries) => (queries <= available).then_some(f64::INFINITY),
-            Self::Enough { .. } | Self::Brief { .. } => {
+            Self::Enough { .. } => {
                 let highest_qps = available as f64 / (LIMITS_AHEAD * criterion.limit.as_secs());
                 (available >= Self::told_by(criterion)).then_some(highest_qps)
             }
@@ -172,16 +138,6 @@ impl Covering {
         self.whole(self.length.confirmed(criterion, rate_qps), rate_qps)
     }
 
-    /// As [`RunLength::decides`].
-    pub(super) fn decides(&self, criterion: &Criterion, rate_qps: f64) -> bool {
-        self.length.decides(criterion, rate_qps)
-    }
-
-    /// Whether runs are [brief](RunLength::Brief), so that those of several seeds may each be shorter than one of the search.
-    pub(super) fn is_brief(&self) -> bool {
-        matches!(self.length, RunLength::Brief { .. })
-    }
-
     /// The share of the slowest change that runs of the search cover; 1 if nothing changes slowly.
     pub(super) fn covered_share(&self, criterion: &Criterion, rate_qps: f64) -> f64 {
         self.time_scale.map_or(1.0, |scale| scale.covered_share(self.searched(criterion, rate_qps), rate_qps))
@@ -229,15 +185,6 @@ mod tests {
         let longer = RunLength::Enough { at_least: 2_000_000 };
         assert_eq!((longer.searched(&criterion, 10.0), longer.searched(&criterion, 3e6)), (2_000_000, 2_000_000));
         assert_eq!(RunLength::Exactly(77).confirmed(&criterion, 3e6), 77);
-        let brief = |shards, rate_qps| {
-            let length = RunLength::Brief { shards };
-            (length.searched(&criterion, rate_qps), length.confirmed(&criterion, rate_qps))
-        };
-        let of_one = [10.0, 2e5, 3e6].map(|rate_qps| brief(1, rate_qps));
-        assert_eq!(of_one, [(50_000, 300_000), (200_000, 2_000_000), (600_000, 2_000_000)]);
-        assert_eq!([brief(4, 2e5), brief(64, 10.0)], [(50_000, 500_000), (10_000, 10_000)]);
-        let decides = |rate_qps| RunLength::Brief { shards: 1 }.decides(&criterion, rate_qps);
-        assert_eq!([10.0, 2e3, 1e4].map(decides), [true, true, false]);
     }
 
     #[test]

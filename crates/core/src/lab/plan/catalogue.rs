@@ -1,11 +1,13 @@
 //! Catalogues of machine types as CSV files:
 //!
 //! ```text
-//! name,cores,gpus,memory_gb,price_per_hour,idle_watts,busy_watts,profile,workload,scale
-//! xeon-16,16,0,64,0.81,,,,,
-//! xeon-16-h200,16,1,128,5.4,,,,,
-//! old-8,8,0,32,0.25,60,140,,,xeon-16:1.6
+//! name,cores,gpus,memory_gb,price_per_hour,workers,idle_watts,busy_watts,profile,workload,scale
+//! xeon-16,16,0,64,0.81,,,,,,
+//! xeon-16-h200,16,1,128,5.4,,,,,,
+//! old-8,8,0,32,0.25,6,60,140,,,xeon-16:1.6
 //! ```
+//!
+//! `workers` is the number of CPU workers; by default, [it follows from the cores](crate::lab::workers).
 //!
 //! `workload` names the measurements that represent the type; by default it is the workload of the question. `scale`
 //! multiplies all service times. It is a number, or the name of an earlier type and a number; the second form takes
@@ -23,8 +25,10 @@ use crate::files::{CsvReader, InputError, Record, Row, open_text};
 pub struct MachineType {
     /// The name in tables.
     pub name: String,
-    /// Number of cores. One of them runs the dispatcher and one feeds each GPU; the others serve queries.
+    /// Number of cores.
     pub cores: usize,
+    /// Number of CPU workers; `None` for as many as the cores allow.
+    pub workers: Option<usize>,
     /// Number of GPUs.
     pub gpus: usize,
     /// Memory for the index, in gigabytes (10^9 bytes).
@@ -43,14 +47,6 @@ pub struct MachineType {
     pub scale: f64,
 }
 
-impl MachineType {
-    /// The number of CPU lanes that serve queries, as in live runs. Without GPUs there is at least one.
-    #[must_use]
-    pub fn workers(&self) -> usize {
-        self.cores.saturating_sub(1 + self.gpus).max(usize::from(self.gpus == 0))
-    }
-}
-
 #[derive(Debug, Serialize, Deserialize)]
 struct Line {
     name: String,
@@ -58,6 +54,7 @@ struct Line {
     gpus: usize,
     memory_gb: f64,
     price_per_hour: f64,
+    workers: Option<usize>,
     idle_watts: Option<f64>,
     busy_watts: Option<f64>,
     profile: Option<String>,
@@ -66,7 +63,7 @@ struct Line {
 }
 
 impl Record for Line {
-    const OPTIONAL: &'static [&'static str] = &["idle_watts", "busy_watts", "profile", "workload", "scale"];
+    const OPTIONAL: &'static [&'static str] = &["workers", "idle_watts", "busy_watts", "profile", "workload", "scale"];
 }
 
 /// Most cores or GPUs of a machine type; larger numbers are typing errors.
@@ -146,9 +143,9 @@ fn machine_type(row: &Row<'_, Line>, earlier: &[MachineType], folder: &Path) -> 
     if line.gpus > MAX_PROCESSORS {
         return Err(row.unexpected("gpus", &format!("0 to {MAX_PROCESSORS} GPUs")));
     }
-    if line.gpus > 0 && line.cores <= line.gpus {
-        let least = format!("at least {}: one runs the dispatcher and one feeds each GPU", line.gpus + 1);
-        return Err(row.unexpected("cores", &least));
+    let least = usize::from(line.gpus == 0);
+    if line.workers.is_some_and(|workers| !(least..=line.cores).contains(&workers)) {
+        return Err(row.unexpected("workers", &format!("{least} to {} (cores)", line.cores)));
     }
     let most_gb = MAX_MEMORY_GB.min(MAX_CORE_GB * line.cores as f64);
     if line.memory_gb > most_gb {
@@ -162,6 +159,7 @@ fn machine_type(row: &Row<'_, Line>, earlier: &[MachineType], folder: &Path) -> 
     let mut of = MachineType {
         name: line.name.clone(),
         cores: line.cores,
+        workers: line.workers,
         gpus: line.gpus,
         memory_gb: above_zero("memory_gb", line.memory_gb, "gigabytes")?,
         price_per_hour: above_zero("price_per_hour", line.price_per_hour, "any one currency")?,
@@ -214,10 +212,8 @@ mod tests {
     #[test]
     fn a_type_scales_an_earlier_one() {
         let types = read(&["a,16,0,64,0.81,,,,w.csv,2", "b,8,1,32,1.5,60,140,,,a:1.5"]).unwrap();
-        assert_eq!((types[1].scale, types[1].workload.as_deref(), types[1].workers()), (3.0, Some("w.csv"), 6));
-        assert_eq!((types[0].workers(), types[0].idle_watts, types[1].busy_watts), (15, None, Some(140.0)));
-        let workers = |cores, gpus| MachineType { cores, gpus, ..types[0].clone() }.workers();
-        assert_eq!([workers(1, 0), workers(2, 0), workers(2, 1), workers(4, 4)], [1, 1, 0, 0]);
+        assert_eq!((types[1].scale, types[1].workload.as_deref()), (3.0, Some("w.csv")));
+        assert_eq!((types[0].workers, types[0].idle_watts, types[1].busy_watts), (None, None, Some(140.0)));
     }
 
     #[test]
@@ -230,8 +226,6 @@ mod tests {
     fn faults_are_refused_with_line_and_column() {
         for (line, expected) in [
             ("a,0,0,64,1,,,,,", "machines.csv:2:3: `cores` is \"0\", expected 1 to 1024 cores"),
-            ("a,1,1,64,1,,,,,", "at least 2: one runs the dispatcher and one feeds each GPU"),
-            ("a,4,4,64,1,,,,,", "machines.csv:2:3: `cores` is \"4\", expected at least 5: one runs"),
             ("a,2,0,64,,,,,,", "price_per_hour"),
             ("a,2,0,64,-1,,,,,", "expected a number above 0 (any one currency)"),
             ("a,2,0,0,1,,,,,", "expected a number above 0 (gigabytes)"),

@@ -11,12 +11,12 @@ use crate::base::time::Nanos;
 use crate::cost::{Cost, MachineModel, MachineProfile, Workload};
 use crate::files::Digits;
 use crate::lab::{
-    COVERED_QUERIES, CapacitySearch, Estimates, Judge, NamedMachine, Objective, QueryLengths, RunLength,
+    COVERED_QUERIES, CapacitySearch, Estimates, Fleet, Judge, NamedMachine, Objective, QueryLengths, RunLength,
     SimulatedMachine, StudyError, Summary, Tally, draw_all, sim_queries,
 };
 use crate::query::{ArrivalProcess, Mode};
 use crate::sched::{BuiltIn, PolicyFactory};
-use crate::sim::{Arrivals, Cluster, ClusterShape, Experiment, Routing, ShardCosts, SimQuery};
+use crate::sim::{Arrivals, ClusterShape, Experiment, Routing, ShardCosts, SimQuery};
 
 /// The seed of estimate errors. They belong to the model and are equal in all runs.
 const ERROR_SEED: u64 = 0;
@@ -45,8 +45,8 @@ pub struct SweepOptions {
     pub process: ArrivalProcess,
     /// The seeds of arrivals, one run each.
     pub seeds: Vec<u64>,
-    /// Least number of queries in a run.
-    pub at_least: usize,
+    /// The length of the runs.
+    pub length: RunLength,
     /// The choice of a node for a shard.
     pub routing: Routing,
     /// The variation of costs over shards.
@@ -77,6 +77,8 @@ pub struct Sweep {
     options: SweepOptions,
     /// True and estimated query costs, shared by all points with the same key.
     queries: BTreeMap<CostKey, Vec<SimQuery>>,
+    /// Whether the fewest machines for a rate are asked for.
+    asks_machines: bool,
 }
 
 impl Sweep {
@@ -95,7 +97,8 @@ impl Sweep {
                 queries.insert(key, sim_queries(workload, &options.estimates, &machine)?);
             }
         }
-        Ok(Self { options, queries })
+        let asks_machines = axes.replicas.len() > 1 && !axes.rates_qps.is_empty();
+        Ok(Self { options, queries, asks_machines })
     }
 
     /// Whether the point's policy can run on its machine.
@@ -124,17 +127,22 @@ impl Sweep {
     /// # Errors
     /// If the policy does not fit the machine or breaks its contract, or all costs are 0.
     pub fn play(&self, point: &Point) -> Result<SweepRow, StudyError> {
-        let (experiment, policy) = self.prepare(point)?;
+        let (fleet, policy) = self.prepare(point)?;
+        let (experiment, _) = fleet.of(point.replicas, 1.0);
         let region_qps = experiment.region().ok_or(StudyError::NothingToSchedule)?.rate_qps;
         let asked = self.asked(point, region_qps);
-        match point.rate_qps {
-            Some(rate_qps) => self.delays(experiment, &policy, rate_qps, asked),
-            None => self.capacity(&experiment, &policy, asked),
+        let Some(rate_qps) = point.rate_qps else { return self.capacity(&fleet, &experiment, &policy, asked) };
+        let mut row = self.delays(experiment, &policy, rate_qps, asked)?;
+        row.utilisation = Some(Digits(fleet.utilisation(&policy, point.replicas, rate_qps)));
+        if self.asks_machines {
+            let (sustained, on_slow) = fleet.sustains(&policy, point.replicas, rate_qps)?;
+            (row.sustained, row.sustained_with_spread) = (Some(sustained), Some(on_slow));
         }
+        Ok(row)
     }
 
-    /// The experiment and the policy of a point, with only the arrivals that bounds need.
-    fn prepare(&self, point: &Point) -> Result<(Experiment, BuiltIn), StudyError> {
+    /// The machines and the policy of a point, with only the arrivals that bounds need.
+    fn prepare(&self, point: &Point) -> Result<(Fleet, BuiltIn), StudyError> {
         let (Some(model), Some(queries)) = (self.model(point), self.queries.get(&kinds(point))) else {
             return Err(StudyError::NothingToSchedule);
         };
@@ -143,18 +151,14 @@ impl Sweep {
         let policy = self.policy(point, &queries, &model);
         let shape = ClusterShape {
             shards: point.shards,
-            replicas: point.replicas,
+            replicas: 1,
             routing: self.options.routing,
             costs: self.options.shard_costs,
         };
-        let experiment = Experiment {
-            cluster: (shape.nodes() > 1).then(|| Cluster::new(shape, &queries)),
-            arrivals: draw_all(&self.options.process, &self.options.seeds, 1, queries.len()),
-            queries,
-            model,
-            deadline: deadline(point),
-        };
-        Ok((experiment, policy))
+        let arrivals = draw_all(&self.options.process, &self.options.seeds, 1, queries.len());
+        let machine = Experiment { arrivals, queries, model, deadline: deadline(point), cluster: None };
+        let objective = self.options.objective;
+        Ok((Fleet { machine, shape, objective, length: self.options.length, scale: 1.0 }, policy))
     }
 
     /// The row of a point without its results.
@@ -172,6 +176,7 @@ impl Sweep {
             noise: Digits(point.noise),
             shards: point.shards,
             replicas: point.replicas,
+            routing: self.options.routing.name().to_owned(),
             objective: self.options.objective.within(deadline(point)).to_string(),
             seeds: self.options.seeds.len(),
             queries: 0,
@@ -187,8 +192,13 @@ impl Sweep {
             p50_ms: None,
             p95_ms: None,
             p99_ms: None,
+            p999_ms: None,
+            max_ms: None,
             missed_share: None,
             held: None,
+            utilisation: None,
+            sustained: None,
+            sustained_with_spread: None,
             seeds_error: None,
             query_error: None,
             measured_queries: self.options.workloads.get(&point.mode).map_or(0, |of| of.workload.rows.len()),
@@ -198,13 +208,20 @@ impl Sweep {
         }
     }
 
-    fn capacity(&self, experiment: &Experiment, policy: &BuiltIn, asked: SweepRow) -> Result<SweepRow, StudyError> {
-        let search = CapacitySearch::new(experiment, self.options.objective, self.run_length())?;
+    fn capacity(
+        &self,
+        fleet: &Fleet,
+        experiment: &Experiment,
+        policy: &BuiltIn,
+        asked: SweepRow,
+    ) -> Result<SweepRow, StudyError> {
+        let search = CapacitySearch::new(experiment, self.options.objective, self.options.length)?;
         let found = search.of_sampled_queries().of(policy)?;
         let interval = found.known_interval();
         Ok(SweepRow {
             queries: found.queries,
             capacity_qps: Some(Digits(found.qps)),
+            utilisation: Some(Digits(fleet.utilisation(policy, asked.replicas, found.qps))),
             low_qps: interval.map(|interval| Digits(interval.low)),
             high_qps: interval.map(|interval| Digits(interval.high)),
             seeds_error: found.seeds_error().map(Digits),
@@ -223,7 +240,7 @@ impl Sweep {
         asked: SweepRow,
     ) -> Result<SweepRow, StudyError> {
         let criterion = self.options.objective.within(experiment.deadline);
-        let count = self.run_length().searched(&criterion, rate_qps);
+        let count = self.options.length.searched(&criterion, rate_qps);
         let covering = |arrivals: &Arrivals| arrivals.first(count).covering(rate_qps, COVERED_QUERIES);
         experiment.arrivals = experiment.arrivals.iter().map(covering).collect();
         let count = experiment.arrivals.first().map_or(count, Arrivals::len);
@@ -256,15 +273,13 @@ impl Sweep {
             p50_ms: middle(|summary| summary.p50_ms),
             p95_ms: middle(|summary| summary.p95_ms),
             p99_ms: middle(|summary| summary.p99_ms),
+            p999_ms: middle(|summary| summary.p999_ms),
+            max_ms: middle(|summary| summary.max_ms),
             missed_share: Some(Digits(missed as f64 / (count * self.options.seeds.len()).max(1) as f64)),
             held: Some(held),
             covered_share: Some(Digits(covered_share)),
             ..asked
         })
-    }
-
-    fn run_length(&self) -> RunLength {
-        RunLength::Enough { at_least: self.options.at_least }
     }
 }
 

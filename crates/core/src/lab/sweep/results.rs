@@ -36,6 +36,8 @@ pub struct SweepRow {
     pub shards: usize,
     /// Number of nodes per shard.
     pub replicas: usize,
+    /// The choice of a node for a query.
+    pub routing: String,
     /// The objective of each run.
     pub objective: String,
     /// Number of runs with different seeds.
@@ -66,10 +68,20 @@ pub struct SweepRow {
     pub p95_ms: Option<Digits<6>>,
     /// The 99th percentile of the delay: the median over seeds.
     pub p99_ms: Option<Digits<6>>,
+    /// The 99.9th percentile of the delay: the median over seeds.
+    pub p999_ms: Option<Digits<6>>,
+    /// The longest delay: the median over seeds.
+    pub max_ms: Option<Digits<6>>,
     /// The share of queries that missed their deadline.
     pub missed_share: Option<Digits<6>>,
     /// Number of runs that met the objective.
     pub held: Option<usize>,
+    /// The share of the work that the machines can do which the rate, or the capacity, offers.
+    pub utilisation: Option<Digits<4>>,
+    /// Whether the machines sustain the rate: their capacity reaches it. It is known if replicas vary.
+    pub sustained: Option<bool>,
+    /// Whether they also sustain it if they are as slow as one machine in ten.
+    pub sustained_with_spread: Option<bool>,
     /// Half-width of the capacity's interval over seeds, as a share of the capacity.
     pub seeds_error: Option<Digits<3>>,
     /// Half-width of the capacity's interval over query samples, as a share; `low_qps` to `high_qps` has both errors.
