@@ -35,6 +35,7 @@ mod sharing;
 mod simulate;
 #[path = "../skipped/mod.rs"]
 mod skipped;
+mod sustained;
 mod sweep;
 mod trace;
 mod train;

@@ -145,7 +145,7 @@ fn tables_have_their_columns_and_agree_with_each_other() {
     let capacities = rows(&dir.path().join("out/capacity.csv"));
     assert_eq!(capacities.len(), 6);
     for capacity in &capacities {
-        assert_eq!(capacity["objective"], "p99 <= 100 ms");
+        assert_eq!(capacity["objective"], "p99 <= 100 ms and p99.9 <= 1000 ms");
         let [low, qps, high] = ["low_qps", "max_rate_qps", "high_qps"].map(|column| number(capacity, column));
         let [seeds_low, seeds_high] = ["seeds_low_qps", "seeds_high_qps"].map(|column| number(capacity, column));
         // Few queries were measured: another sample may have quite different costs.
@@ -214,7 +214,9 @@ fn a_trace_is_played_as_it_is_and_its_log_written() {
     // Three arrivals do not determine a capacity, and a note says so.
     let said = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        said.contains("no capacity: 3 arrivals are too few to tell what rate is sustained (p99 <= 50 ms)"),
+        said.contains(
+            "no capacity: 3 arrivals are too few to tell what rate is sustained (p99 <= 50 ms and p99.9 <= 500 ms)"
+        ),
         "{said}"
     );
     assert!(!dir.path().join("out/capacity.csv").exists());

@@ -108,7 +108,7 @@ fn how_many_machines_serve_own_times_is_one_line() {
     command.args(arguments).args(["--policy", "cpu-only", "--seeds", "1:2", "-o"]).arg(dir.path().join("out"));
     let text = stdout(&command.output().unwrap());
     // Two machines have exactly the capacity of the work: no queue is stable.
-    let first = "The fewest machines that meet p99 <= 200 ms";
+    let first = "The fewest machines that meet p99 <= 200 ms and p99.9 <= 2000 ms";
     assert!(
         text.starts_with(first) && text.replace('\n', " ").contains("at 200 q/s: 3, under cpu-only, 66.7 % busy"),
         "{text}"

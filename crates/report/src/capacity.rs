@@ -40,6 +40,7 @@ row! {
         at = side(driven, |driven| driven.held);
         beyond = side(driven, |driven| driven.missed);
         known = found.known_interval();
+        verdict = found.verdict;
         interval = driven.and_then(Driven::capacity).and_then(|capacity| capacity.interval());
     } {
         source: Text = Source::Simulated.name().into(),
@@ -82,6 +83,12 @@ row! {
         predicted_half_width: Option<Digits<3>> = driven.map(|driven| Digits(driven.predicted.half_width())),
         rehearsal_qps: Option<Digits<6>> = driven.and_then(|driven| driven.predicted.rehearsal_qps).map(Digits),
         linear_qps: Option<Digits<6>> = driven.and_then(|driven| driven.predicted.linear_qps).map(Digits),
+        p99_ms: Option<Digits<6>> = verdict.map(|verdict| Digits(verdict.p99.as_ms())),
+        p999_ms: Option<Digits<6>> = verdict.map(|verdict| Digits(verdict.p999.as_ms())),
+        longest_ms: Option<Digits<6>> = verdict.map(|verdict| Digits(verdict.longest.as_ms())),
+        late_share: Option<Digits<4>> = verdict.map(|verdict| Digits(verdict.late_share())),
+        utilisation: Option<Digits<4>> = verdict.and_then(|verdict| verdict.utilisation).map(Digits),
+        is_tail_of_idle: Option<bool> = found.criterion.has_tail().then(|| found.criterion.tail_is_of_idle()),
     }
 }
 

@@ -13,6 +13,14 @@ pub fn known(value: f64, half_width: f64) -> String {
     text(value, known_digits(value, half_width))
 }
 
+/// Two different numbers that are known to plus or minus `half_width`, with at least the digits that tell them apart.
+#[must_use]
+pub fn known_apart(one: f64, other: f64, half_width: f64) -> (String, String) {
+    let least = known_digits(one, half_width);
+    let both = |digits| (text(one, digits), text(other, digits));
+    (least..=15).map(both).find(|(one, other)| one != other).unwrap_or_else(|| both(least))
+}
+
 /// An interval with the digits that are known: it is never narrower than the numbers are, nor empty.
 #[must_use]
 pub fn known_interval(low: f64, high: f64) -> String {
@@ -76,6 +84,8 @@ mod tests {
     #[test]
     fn numbers_have_the_digits_that_are_known() {
         assert_eq!([known(151_873.0, 1900.0), known(53.948, 0.38), known(53.948, 5.0)], ["152000", "53.9", "54"]);
+        assert_eq!(known_apart(151_240.0, 151_996.0, 4000.0), (String::from("151200"), String::from("152000")));
+        assert_eq!(known_apart(15.0, 15.0, 1.0).0, "15");
         assert_eq!(known_interval(151_240.0, 153_600.0), "151000 to 154000");
         assert_eq!(known_interval(53.21, 54.02), "53.2 to 54.1");
         assert_eq!(known_interval(99.5, 100.0), "99.5 to 100");

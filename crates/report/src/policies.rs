@@ -19,9 +19,10 @@ use tandem_core::base::machine::Class;
 use tandem_core::base::stats::Interval;
 #[cfg(feature = "plots")]
 use tandem_core::base::stats::mean_interval;
+use tandem_core::base::time::Nanos;
 use tandem_core::cost::BatchLoad;
 use tandem_core::files::{Digits, Provenance, Record, write_csv};
-use tandem_core::lab::{Capacity, Comparison, Played, PolicyForecast, PolicyResults, Progress, StudyError};
+use tandem_core::lab::{Capacity, Comparison, Played, PolicyForecast, PolicyResults, Progress, StudyError, Verdict};
 #[cfg(feature = "plots")]
 use tandem_core::sched::PolicyFactory;
 use tandem_core::sched::PolicyKind;
@@ -218,13 +219,16 @@ pub fn interval_in_words(capacity: &Capacity) -> String {
 /// A capacity with the digits that are known.
 #[must_use]
 pub fn capacity_in_words(capacity: &Capacity) -> String {
-    rate_in_words(capacity, capacity.qps)
+    rates_in_words(capacity).0
 }
 
-/// A rate with as many digits as are known of the capacity, so that a higher rate is never shown as a lower one.
-fn rate_in_words(capacity: &Capacity, qps: f64) -> String {
-    let known = |interval: Interval| number::known(qps, 0.5 * (interval.high - interval.low));
-    capacity.known_interval().map_or_else(|| number::text(qps, 4), known)
+/// A capacity and the next higher rate, which failed, with the digits that are known and those that tell them apart.
+fn rates_in_words(capacity: &Capacity) -> (String, String) {
+    let half_width = capacity.known_interval().map_or(f64::NAN, |Interval { low, high, .. }| 0.5 * (high - low));
+    match capacity.failing_qps {
+        Some(failing_qps) => number::known_apart(capacity.qps, failing_qps, half_width),
+        None => (number::known(capacity.qps, half_width), String::from("none")),
+    }
 }
 
 /// `+-0.4 %`.
@@ -241,16 +245,30 @@ fn capacity_table(capacities: &[Capacity], has_priorities: bool, all: bool) -> S
         false => first.criterion.to_string(),
     };
     let mut text = format!("Capacity: the highest rate that keeps {kept}, in queries per second:\n");
-    let mut table = Table::new(["policy", "q/s", "interval", "fails at", "of limit", "seeds", "queries"]);
+    let mut table = Table::new([
+        "policy", "q/s", "interval", "fails at", "of limit", "busy", "p99", "p99.9", "longest", "late", "seeds",
+        "queries",
+    ]);
     for found in capacities {
         let at_least = if found.is_cut_off { ">= " } else { "" };
         let if_all = |cell: String| if all { cell } else { String::new() };
+        let (rate, failing) = rates_in_words(found);
+        let at_rate = |of: &dyn Fn(&Verdict) -> String| found.verdict.as_ref().map_or(String::new(), of);
+        let percent = |share: f64| format!("{} %", number::text(100.0 * share, 3));
+        let ms = |time: Nanos| number::text(time.as_ms(), 3);
         table.row([
             found.policy.clone(),
-            format!("{at_least}{}", capacity_in_words(found)),
+            format!("{at_least}{rate}"),
             interval_in_words(found),
-            found.failing_qps.map_or(String::from("none"), |qps| rate_in_words(found, qps)),
+            failing,
             format!("{:.1} %", 100.0 * found.share_of_bound()),
+            at_rate(&|verdict| verdict.utilisation.map_or(String::new(), percent)),
+            at_rate(&|verdict| ms(verdict.p99)),
+            at_rate(&|verdict| {
+                format!("{}{}", ms(verdict.p999), if found.criterion.tail_is_of_idle() { "*" } else { "" })
+            }),
+            at_rate(&|verdict| ms(verdict.longest)),
+            at_rate(&|verdict| percent(verdict.late_share())),
             if_all(error_in_words(found.seeds_error())),
             if_all(error_in_words(found.query_error.map(|error| error.share))),
         ]);
@@ -308,9 +326,15 @@ fn meanings(capacities: &[Capacity], all: bool) -> String {
     );
     text.push_str("fails at: the next higher rate that was tested");
     text.push_str(match found().any(|found| found.failing_qps.is_none()) {
-        true => "; none: all rates held up to the policy's stability limit\n",
+        true => "; none: rates held up to 99.6 % of the policy's stability limit, where no rate holds\n",
         false => "\n",
     });
+    if found().any(|found| found.verdict.is_some()) {
+        text.push_str("busy: work over the work that all lanes can do at most; p99, p99.9, longest, late: delays in ms at the rate\n");
+    }
+    if found().any(|found| found.criterion.tail_is_of_idle()) {
+        text.push_str("*: p99.9 is within twice its value at a tenth of the rate, which is more than ten deadlines\n");
+    }
     if found().any(|found| found.is_cut_off) {
         text.push_str(">=: there are too few arrivals for higher rates\n");
     }
@@ -381,7 +405,11 @@ fn percentiles(summaries: &[SummaryRow], results: &PolicyResults) -> Table {
             let mean = rows().map(|row| of(&row.summary)).sum::<f64>() / rows().count() as f64;
             number::known(mean, 0.1 * half_width * mean)
         };
-        let percent = |half_width: f64| format!("{:.0} %", (100.0 * half_width).ceil());
+        let percent = |half_width: f64| match half_width {
+            // An interval that is wider than its value predicts nothing.
+            1.0.. => String::from("not predictable: within 10 % of the limit"),
+            _ => format!("{:.0} %", (100.0 * half_width).ceil()),
+        };
         let (mean_width, p99_width) = (forecast.mean_half_width, forecast.p99_half_width);
         table.row([
             policy.clone(),

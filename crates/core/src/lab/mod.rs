@@ -55,7 +55,9 @@ pub use answer::{
 };
 pub use calibration::{Calibration, ServiceRow, ServiceRun};
 pub(crate) use capacity::COVERED_QUERIES;
-pub use capacity::{Capacity, CapacitySearch, ClosedForm, Coverage, Judge, Played, QueryError, RunLength, play_all};
+pub use capacity::{
+    Capacity, CapacitySearch, ClosedForm, Coverage, Judge, Played, QueryError, RunLength, play_all, relaxation,
+};
 pub use comparison::{Comparison, PolicyForecast, PolicyResults, short_runs};
 pub use draws::{draw_all, traced};
 pub use error::LabError;

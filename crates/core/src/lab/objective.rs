@@ -227,6 +227,12 @@ impl Criterion {
         }
     }
 
+    /// The shortest delay after which a query is late under some bound.
+    #[must_use]
+    pub(super) fn strictest(&self) -> Nanos {
+        self.bounds().map(|(_, limit)| limit).min().unwrap_or(self.limit)
+    }
+
     /// Whether its tail is limited by twice the value at a tenth of the rate, and not by ten deadlines.
     #[must_use]
     pub fn tail_is_of_idle(&self) -> bool {
@@ -250,6 +256,16 @@ impl Criterion {
     #[must_use]
     pub fn allowed(&self, queries: usize) -> usize {
         self.objective.bounds().next().map_or(0, |bound| bound.allowed(queries))
+    }
+
+    /// The number of `queries` that may be late by bound; all of them under a bound that they do not test.
+    #[must_use]
+    pub(super) fn allowed_by_bound(&self, queries: usize) -> [usize; MOST_BOUNDS] {
+        let mut allowed = [usize::MAX; MOST_BOUNDS];
+        for (i, bound) in self.objective.bounds().enumerate().filter(|&(i, _)| self.is_tested(i, queries)) {
+            allowed[i] = bound.allowed(queries);
+        }
+        allowed
     }
 
     /// Whether a run of this number of queries tests the bound at this place. The first one is always tested.
@@ -301,8 +317,9 @@ impl fmt::Display for Objective {
 }
 
 impl fmt::Display for Criterion {
+    /// The same words at every rate: the tail has its ten deadlines, even if the value at a tenth of the rate allows more.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = self.bounds().map(|(bound, limit)| {
+        let words = Self { p999_at_a_tenth: None, ..*self }.bounds().map(|(bound, limit)| {
             let limit_ms = limit.as_ms();
             match bound {
                 Bound::NoMiss => format!("no miss of {limit_ms} ms"),
@@ -310,7 +327,7 @@ impl fmt::Display for Criterion {
                 Bound::Percentile { .. } | Bound::Tail => format!("{} <= {limit_ms} ms", bound.name()),
             }
         });
-        f.write_str(&words.collect::<Vec<_>>().join(", "))
+        f.write_str(&words.collect::<Vec<_>>().join(" and "))
     }
 }
 
@@ -426,8 +443,8 @@ mod tests {
             ("p99", "p99", "p99 <= 50 ms"),
             ("p99.9", "p99.9", "p99.9 <= 50 ms"),
             ("p95<=20ms", "p95=20", "p95 <= 20 ms"),
-            ("p99=50ms, p99.9=500ms", "p99=50,p99.9=500", "p99 <= 50 ms, p99.9 <= 500 ms"),
-            ("p95,tail", "p95,tail", "p95 <= 50 ms, p99.9 <= 500 ms"),
+            ("p99=50ms, p99.9=500ms", "p99=50,p99.9=500", "p99 <= 50 ms and p99.9 <= 500 ms"),
+            ("p95,tail", "p95,tail", "p95 <= 50 ms and p99.9 <= 500 ms"),
         ] {
             let objective = Objective::from_text(text).unwrap();
             assert_eq!(

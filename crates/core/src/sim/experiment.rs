@@ -220,6 +220,25 @@ impl Experiment {
         bounds::region_error(&services, &self.model.with_fallbacks(), sizes)
     }
 
+    /// The squared coefficient of variation of the queries' service times, each on its fastest class that the policy uses.
+    #[must_use]
+    pub fn variation(&self, policy: &dyn PolicyFactory) -> f64 {
+        let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
+        for query in self.asked_rows().into_iter().map(|row| &self.queries[row as usize]) {
+            let classes = self.model.machine.classes().filter(|&class| policy.may_run_on(class, &query.estimate));
+            let Some(alone) = classes.map(|class| query.service[class].alone).min() else { continue };
+            let seconds = alone.as_secs();
+            (count, sum, squares) = (count + 1.0, sum + seconds, squares + seconds * seconds);
+        }
+        if sum > 0.0 { (count * squares / (sum * sum) - 1.0).max(0.0) } else { 0.0 }
+    }
+
+    /// The work that arrives over the most efficient work that all lanes can do, under a policy. From 1 on, no run is stable.
+    #[must_use]
+    pub fn utilisation(&self, policy: &dyn PolicyFactory, rate_qps: f64) -> Option<f64> {
+        self.region_of(policy, 0.0).map(|region| rate_qps / region.rate_qps)
+    }
+
     /// The clairvoyant bound of each seed's first `most` arrivals, up to `limit_qps`; `None` where it excludes no such
     /// rate.
     #[must_use]

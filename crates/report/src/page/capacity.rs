@@ -338,7 +338,7 @@ fn whiskers(capacities: &[Capacity]) -> String {
 pub(crate) fn kept_in_words(objective: &str, deadline_ms: Option<f64>) -> String {
     let within = deadline_ms.map_or_else(|| String::from("its deadline"), |ms| format!("{} ms", number(ms)));
     let percentiles: Option<Vec<_>> =
-        objective.split(", ").map(|bound| bound.strip_prefix('p')?.split_once(" <= ")).collect();
+        objective.split(" and ").map(|bound| bound.strip_prefix('p')?.split_once(" <= ")).collect();
     match percentiles.as_deref() {
         Some([(share, limit), others @ ..]) => {
             let others: String =

@@ -1,11 +1,17 @@
 //! Queues with a closed-form capacity: they show how often the intervals of a search contain the truth.
 //!
-//! | queue | P(delay > D) = x at the rate |
+//! | queue | share of delays above D, with the service rate μ and the arrival rate λ |
 //! | --- | --- |
-//! | M/M/1 | μ + ln x / D: the delay is exponential with rate μ − λ |
+//! | M/M/c | the wait is 0 with probability 1 − C, and else exponential with rate c μ − λ (C: Erlang's formula) |
 //! | M/D/1 | by P(wait ≤ t) = (1 − ρ) Σ_k e^{λ(t − k s)} (−λ(t − k s))^k / k! over k ≤ t / s |
+//! | M/H2/1 | the wait is 0 with probability 1 − ρ, and else a mixture of two exponentials (Pollaczek and Khinchine) |
+//! | D/M/1 | e^{−μ (1 − σ) D}, with the root σ of σ = e^{−(1 − σ) μ / λ} |
+//! | priorities, M/M/1 without preemption | the more important half waits with probability ρ, exponentially with rate μ − λ / 2 (Cobham) |
 //!
-//! Source: Tijms, "A First Course in Stochastic Models", 2003, section 9.2.
+//! Sources: Tijms, "A First Course in Stochastic Models", 2003, sections 5.1, 9.2 and 9.3; Cobham, "Priority assignment in waiting
+//! line problems", Operations Research 2, 1954.
+
+use std::sync::Arc;
 
 use super::{Capacity, CapacitySearch, RunLength};
 use crate::base::ids::QueryId;
@@ -13,7 +19,7 @@ use crate::base::machine::Machine;
 use crate::base::time::Nanos;
 use crate::cost::Cost;
 use crate::lab::{Objective, StudyError, draw_all};
-use crate::query::ArrivalProcess;
+use crate::query::{ArrivalProcess, Priorities};
 use crate::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 use crate::sim::{Experiment, SimQuery};
 
@@ -23,13 +29,24 @@ const LATE_SHARE: f64 = 0.01;
 /// Number of service times that represent an exponential distribution: the means of equally likely parts.
 const PARTS: u32 = 40_000;
 
-/// A single server with Poisson arrivals.
+/// The phases of a hyperexponential service time with a squared coefficient of variation of 4: probabilities, and rates as multiples
+/// of the mean rate. Both phases have half of the work.
+const PHASES: [(f64, f64); 2] =
+    [(0.887_298_334_620_741_7, 1.774_596_669_241_483_4), (0.112_701_665_379_258_3, 0.225_403_330_758_516_6)];
+
+/// A queue whose delays have a known distribution, with a deadline in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ClosedForm {
-    /// Exponential service times, with a deadline in milliseconds.
-    MM1(f64),
-    /// Constant service times, with a deadline in milliseconds.
+    /// Poisson arrivals and exponential service times on several servers.
+    MMc(u32, f64),
+    /// Poisson arrivals and constant service times.
     MD1(f64),
+    /// Poisson arrivals and hyperexponential service times.
+    MH21(f64),
+    /// Arrivals at equal intervals and exponential service times.
+    DM1(f64),
+    /// Poisson arrivals, of which each second one goes before the others and has the deadline.
+    Priorities(f64),
 }
 
 /// The intervals of several searches compared with the closed-form capacity.
@@ -49,32 +66,95 @@ pub struct Coverage {
 
 impl ClosedForm {
     /// Queues from half idle to almost never idle.
-    pub const ALL: [Self; 6] =
-        [Self::MM1(100.0), Self::MM1(1000.0), Self::MM1(5000.0), Self::MD1(30.0), Self::MD1(60.0), Self::MD1(200.0)];
+    pub const ALL: [Self; 8] = [
+        Self::MMc(1, 100.0),
+        Self::MMc(1, 5000.0),
+        Self::MMc(15, 100.0),
+        Self::MD1(60.0),
+        Self::MD1(200.0),
+        Self::MH21(500.0),
+        Self::DM1(150.0),
+        Self::Priorities(100.0),
+    ];
 
     /// The name, such as `M/M/1, 100 ms`.
     #[must_use]
     pub fn name(self) -> String {
+        let name = match self {
+            Self::MMc(servers, _) => format!("M/M/{servers}"),
+            Self::MD1(_) => String::from("M/D/1"),
+            Self::MH21(_) => String::from("M/H2/1"),
+            Self::DM1(_) => String::from("D/M/1"),
+            Self::Priorities(_) => String::from("M/M/1 with priorities"),
+        };
+        format!("{name}, {} ms", self.deadline_ms())
+    }
+
+    fn deadline_ms(self) -> f64 {
         match self {
-            Self::MM1(deadline_ms) => format!("M/M/1, {deadline_ms} ms"),
-            Self::MD1(deadline_ms) => format!("M/D/1, {deadline_ms} ms"),
+            Self::MMc(_, ms) | Self::MD1(ms) | Self::MH21(ms) | Self::DM1(ms) | Self::Priorities(ms) => ms,
         }
+    }
+
+    fn servers(self) -> u32 {
+        if let Self::MMc(servers, _) = self { servers } else { 1 }
     }
 
     /// The rate at which 1 % of the queries are late.
     #[must_use]
     pub fn capacity_qps(self) -> f64 {
-        let served_qps = 1e3 / SERVICE_MS;
+        let (mut low, mut high) = (0.0, f64::from(self.servers()) * 1e3 / SERVICE_MS);
+        for _ in 0..100 {
+            let middle = 0.5 * (low + high);
+            if self.late_share(middle) > LATE_SHARE { high = middle } else { low = middle }
+        }
+        low
+    }
+
+    /// The load at this rate.
+    #[must_use]
+    pub fn load(self) -> f64 {
+        self.capacity_qps() * SERVICE_MS / 1e3 / f64::from(self.servers())
+    }
+
+    /// The share of late queries at a rate.
+    fn late_share(self, rate_qps: f64) -> f64 {
+        let (served_qps, deadline_s) = (1e3 / SERVICE_MS, self.deadline_ms() / 1e3);
         match self {
-            Self::MM1(deadline_ms) => served_qps + LATE_SHARE.ln() / (deadline_ms / 1e3),
-            Self::MD1(deadline_ms) => {
-                let (mut low, mut high) = (0.0, served_qps);
-                for _ in 0..100 {
-                    let middle = 0.5 * (low + high);
-                    let is_late = late_share_of_m_d_1(middle, (deadline_ms - SERVICE_MS) / 1e3) > LATE_SHARE;
-                    if is_late { high = middle } else { low = middle }
-                }
-                low
+            Self::MMc(servers, _) => {
+                let (servers, work) = (f64::from(servers), rate_qps / served_qps);
+                // Erlang's loss formula by recursion, and from it the share of queries that wait.
+                let lost = (1..=servers as u32).fold(1.0, |lost, k| work * lost / (f64::from(k) + work * lost));
+                let waits = servers * lost / (servers - work * (1.0 - lost));
+                (1.0 - waits) * (-served_qps * deadline_s).exp()
+                    + waits * sum_above(deadline_s, servers * served_qps - rate_qps, served_qps)
+            }
+            Self::MD1(_) => late_share_of_m_d_1(rate_qps, deadline_s - SERVICE_MS / 1e3),
+            Self::MH21(_) => {
+                let idle = 1.0 - rate_qps / served_qps;
+                let [(p, a), (q, b)] = PHASES.map(|(share, rate)| (share, rate * served_qps));
+                // The transform of the wait is idle (s + a) (s + b) / (s + r) (s + t).
+                let (half, product) = (0.5 * (a + b - rate_qps), a * b - rate_qps * (p * b + q * a));
+                let root = (half * half - product).sqrt();
+                let roots = [half - root, half + root];
+                let of_phase = |&(share, rate): &(f64, f64)| {
+                    let by_root = (0..2).map(|i| {
+                        let (r, other) = (roots[i], roots[1 - i]);
+                        let weight = idle * (a - r) * (b - r) / (other - r) / r;
+                        weight * sum_above(deadline_s, r, rate)
+                    });
+                    share * (idle * (-rate * deadline_s).exp() + by_root.sum::<f64>())
+                };
+                [(p, a), (q, b)].iter().map(of_phase).sum()
+            }
+            Self::DM1(_) => {
+                let sigma = (0..10_000).fold(0.5, |sigma: f64, _| (-(1.0 - sigma) * served_qps / rate_qps).exp());
+                (-served_qps * (1.0 - sigma) * deadline_s).exp()
+            }
+            Self::Priorities(_) => {
+                let waits = rate_qps / served_qps;
+                (1.0 - waits) * (-served_qps * deadline_s).exp()
+                    + waits * sum_above(deadline_s, served_qps - 0.5 * rate_qps, served_qps)
             }
         }
     }
@@ -88,18 +168,33 @@ impl ClosedForm {
             let service = Cost::on_cpu_and_gpu(Nanos::from_ms(ms), Nanos::MAX);
             SimQuery { id: QueryId(id), service, estimate: service }
         };
-        let (deadline_ms, queries): (f64, Vec<SimQuery>) = match self {
-            Self::MM1(deadline_ms) => (deadline_ms, (0..).zip(exponential_ms()).map(query).collect()),
-            Self::MD1(deadline_ms) => (deadline_ms, vec![query((0, SERVICE_MS))]),
+        let queries: Vec<SimQuery> = match self {
+            Self::MD1(_) => vec![query((0, SERVICE_MS))],
+            Self::MH21(_) => {
+                let of_phase = |(share, rate): (f64, f64)| {
+                    exponential_ms((share * f64::from(PARTS)).round() as u32).map(move |ms| ms / rate)
+                };
+                (0..).zip(PHASES.into_iter().flat_map(of_phase)).map(query).collect()
+            }
+            _ => (0..).zip(exponential_ms(PARTS)).map(query).collect(),
         };
+        let process = if matches!(self, Self::DM1(_)) { ArrivalProcess::Uniform } else { ArrivalProcess::Poisson };
+        let arrivals = draw_all(&process, seeds, 0, queries.len());
+        let priorities = match self {
+            // Deadlines that far apart are an order of priorities.
+            Self::Priorities(ms) => Some(format!("first={ms}ms:0.5,second=1000s:0.5")),
+            _ => None,
+        };
+        let priorities = priorities.and_then(|text| Priorities::from_text(&text).ok()).map(Arc::new);
         let experiment = Experiment {
-            model: Machine::new(1, 0).into(),
-            deadline: Nanos::from_ms(deadline_ms),
-            arrivals: draw_all(&ArrivalProcess::Poisson, seeds, 0, queries.len()),
+            model: Machine::new(self.servers() as usize, 0).into(),
+            deadline: Nanos::from_ms(self.deadline_ms()),
+            arrivals: arrivals.into_iter().map(|arrivals| arrivals.with_priorities(priorities.clone())).collect(),
             queries,
             cluster: None,
         };
-        let policy = PolicyKind::CpuOnly.with(PolicyOptions::default());
+        let kind = if priorities.is_some() { PolicyKind::Edf } else { PolicyKind::CpuOnly };
+        let policy = kind.with(PolicyOptions::default());
         let search = CapacitySearch::new(&experiment, Objective::default(), length)?;
         Ok(search.of(&policy as &dyn PolicyFactory)?)
     }
@@ -123,12 +218,18 @@ impl ClosedForm {
     }
 }
 
-/// The means of equally likely parts of an exponential distribution; their variance is accurate to 0.1 %.
-fn exponential_ms() -> impl Iterator<Item = f64> {
+/// The means of equally likely parts of an exponential distribution; the variance of many is accurate to 0.1 %.
+fn exponential_ms(parts: u32) -> impl Iterator<Item = f64> {
     // This is the integral of −ln v.
     let integral = |v: f64| if v > 0.0 { v - v * v.ln() } else { 0.0 };
-    let at = |part: u32| 1.0 - f64::from(part) / f64::from(PARTS);
-    (0..PARTS).map(move |part| SERVICE_MS * f64::from(PARTS) * (integral(at(part)) - integral(at(part + 1))))
+    let at = move |part: u32| 1.0 - f64::from(part) / f64::from(parts);
+    (0..parts).map(move |part| SERVICE_MS * f64::from(parts) * (integral(at(part)) - integral(at(part + 1))))
+}
+
+/// The probability that the sum of two exponential times of these rates exceeds a time.
+fn sum_above(time_s: f64, a: f64, b: f64) -> f64 {
+    let [a, b] = if (a - b).abs() < 1e-6 * b { [a * (1.0 + 1e-6), b] } else { [a, b] };
+    (b * (-a * time_s).exp() - a * (-b * time_s).exp()) / (b - a)
 }
 
 /// The share of waiting times above `wait_s` in an M/D/1 queue. Above ten service times the sum loses digits. The tail
@@ -158,13 +259,13 @@ mod tests {
     #[test]
     fn capacities_are_those_of_theory() {
         // The numbers come from an independent program, with two decimals.
-        let expected = [53.95, 95.39, 99.08, 31.95, 62.95, 88.56];
+        let expected = [53.95, 99.08, 1448.34, 62.95, 88.56, 75.21, 83.71, 94.12];
         for (form, expected) in ClosedForm::ALL.into_iter().zip(expected) {
             let found = form.capacity_qps();
             assert!((found - expected).abs() < 0.011, "{}: {found}, expected {expected}", form.name());
         }
-        let mean = exponential_ms().sum::<f64>() / f64::from(PARTS);
-        let square = exponential_ms().map(|ms| ms * ms).sum::<f64>() / f64::from(PARTS);
+        let mean = exponential_ms(PARTS).sum::<f64>() / f64::from(PARTS);
+        let square = exponential_ms(PARTS).map(|ms| ms * ms).sum::<f64>() / f64::from(PARTS);
         assert!((mean / SERVICE_MS - 1.0).abs() < 1e-9 && (square / SERVICE_MS.powi(2) / 2.0 - 1.0).abs() < 1e-3);
     }
 }

@@ -7,8 +7,9 @@
 //!              ──────────────   …      ┘
 //! ```
 //!
-//! The runs at a rate form one sample. They hold if their total of late queries is allowed, and at most half of them
-//! still grow at their end, so that one unlucky seed decides nothing. The limit is then between two neighbouring rates
+//! The runs at a rate form one sample. They hold if their totals of late queries are allowed under every bound, and at most half
+//! of them are not [stationary](super::stationary), so that one unlucky seed decides nothing. If they have not settled, a few are
+//! prolonged, up to eight million queries. The limit is then between two neighbouring rates
 //! of the grid. Between these the logarithm of the late share p is nearly linear in the logarithm of the rate r:
 //!
 //! ```text
@@ -19,7 +20,8 @@
 //! x is the share that may be late; m and s are the mean and the standard deviation of ln p_i over the n seeds, and t is
 //! Student's. Near saturation p_i is skewed, as a lognormal number is: of few seeds, a mean that is too low comes with too
 //! low a deviation, and the plain interval of a mean misses the truth twice as often as it says (Cox's method does not).
-//! If s is above 1.5, e is 1. The interval contains the highest rate that held. Where nothing was late before runs began to grow, the step of the
+//! If s is above 1.5, e is 1. Late queries come in stretches of about one [relaxation] time, so that e is at least
+//! 1 / √(number of these stretches). The interval contains the highest rate that held. Where nothing was late before runs began to grow, the step of the
 //! grid is all that is uncertain, and is the interval.
 //! Source: Zhou and Gao, "Confidence intervals for the log-normal mean", Statistics in Medicine 16, 1997.
 
@@ -28,11 +30,14 @@ use std::collections::btree_map::Entry;
 
 use rayon::prelude::*;
 
-use super::probe::{Probe, probe};
+use super::length::relaxation;
+use super::probe::{Probe, ProbeRun, probe};
 use super::search::{RateGrid, limit_from};
 use super::{CONFIDENCE, Candidate, CapacitySearch};
 use crate::base::stats::{Interval, students_t};
-use crate::lab::{Criterion, RunLength};
+use crate::base::time::Nanos;
+use crate::lab::objective::MOST_BOUNDS;
+use crate::lab::{Criterion, RunLength, Unsteady, Verdict};
 use crate::sim::SimError;
 
 /// Long runs last at least this share of a run that would suffice alone, for any number of seeds.
@@ -70,29 +75,48 @@ impl<'s, 'a> LongRuns<'s, 'a> {
         let total = length.confirmed(criterion, rate_qps);
         let enough = (LEAST_SHARE * RunLength::full(criterion, rate_qps).min(total) as f64) as usize;
         let least = length.searched(criterion, rate_qps);
-        total.div_ceil(self.search.seeds()).max(enough).max(least)
+        let relaxation = relaxation(rate_qps / self.candidate.stable_qps, self.candidate.variation);
+        let relaxed = length.relaxed(relaxation, self.search.seeds() < LEAST_SEEDS);
+        let queries = total.div_ceil(self.search.seeds()).max(enough).max(least).max(relaxed);
+        length.in_passes(queries, rate_qps)
     }
 
-    /// The runs of all seeds at a step of the grid.
+    /// The runs of all seeds at a step of the grid. If they have not settled, a few are played four times as long, and decide.
     fn at(&self, step: u32) -> Result<Together, SimError> {
-        let CapacitySearch { experiment, criterion, .. } = *self.search;
         let rate_qps = self.candidate.grid.rate_qps(step);
+        let criterion = self.search.criterion_at(self.candidate, rate_qps)?;
         let queries = self.queries(rate_qps);
-        let runs = experiment.arrivals[..self.seeds].par_iter().map(|arrivals| {
+        let together = self.play(self.seeds, rate_qps, queries, criterion)?;
+        let longer = self.search.length.settling(queries);
+        if together.is_unsettled() && longer > queries {
+            return self.play(LEAST_SEEDS.min(self.seeds), rate_qps, longer, criterion);
+        }
+        Ok(together)
+    }
+
+    fn play(&self, seeds: usize, rate_qps: f64, queries: usize, criterion: Criterion) -> Result<Together, SimError> {
+        let CapacitySearch { experiment, length, .. } = self.search;
+        let Candidate { policy, grid, .. } = *self.candidate;
+        let runs = experiment.arrivals[..seeds].par_iter().map(|arrivals| {
             let arrivals = arrivals.first(queries);
-            // A run stops once it alone exceeds the late queries allowed for all seeds.
-            let allowed = criterion.allowed(self.seeds * arrivals.len());
-            let played = probe(experiment, self.candidate.policy, criterion, allowed, &arrivals, rate_qps);
-            Probe::or_lost(played, rate_qps, self.candidate.grid.top_qps, arrivals.len())
+            let judged = ProbeRun {
+                criterion,
+                // A run stops once it alone exceeds the late queries allowed for all seeds.
+                allowed_of: seeds * arrivals.len(),
+                pass: length.pass_seconds(rate_qps),
+                // Lanes that take batches are busy at any rate, and rows of a cluster do not tell its lanes apart.
+                must_settle: !policy.makes_batches() && experiment.cluster.is_none(),
+            };
+            let played = probe(experiment, policy, judged, &arrivals, rate_qps);
+            Probe::or_lost(played, rate_qps, grid.top_qps, arrivals.len())
         });
         let runs: Vec<Result<Probe, SimError>> = runs.collect();
-        Ok(Together { runs: runs.into_iter().collect::<Result<_, _>>()? })
+        let utilisation = rate_qps / self.candidate.stable_qps;
+        Ok(Together { criterion, utilisation, runs: runs.into_iter().collect::<Result<_, _>>()? })
     }
 
-    /// Searches the limit from `begin` on. It also checks `suspects`: lower rates at which a short run of a seed
-    /// failed.
-    pub(super) fn limit(&self, begin: u32, suspects: &[u32]) -> Result<Confirmed, SimError> {
-        let criterion = self.search.criterion;
+    /// Searches the limit from `begin` on, below every gap from half of it on.
+    pub(super) fn limit(&self, begin: u32) -> Result<Confirmed, SimError> {
         let grid = self.candidate.grid;
         let mut played: BTreeMap<u32, Together> = BTreeMap::new();
         let mut holds = |step: u32| -> Result<bool, SimError> {
@@ -100,13 +124,13 @@ impl<'s, 'a> LongRuns<'s, 'a> {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(unknown) => unknown.insert(self.at(step)?),
             };
-            Ok(together.holds(&criterion))
+            Ok(together.holds())
         };
         let mut begin = begin;
         let held = loop {
             let Some(found) = limit_from(begin, grid.lowest(), &mut holds)? else { break None };
             let mut fails_at = None;
-            for &suspect in suspects.iter().filter(|&&suspect| suspect > found) {
+            for suspect in self.search.suspects(self.candidate, found)? {
                 if !holds(suspect)? {
                     fails_at = fails_at.max(Some(suspect));
                 }
@@ -117,16 +141,18 @@ impl<'s, 'a> LongRuns<'s, 'a> {
                 None => break Some(found),
             }
         };
-        let verdicts: Vec<bool> = played.values().map(|runs| runs.holds(&criterion)).collect();
+        let verdicts: Vec<bool> = played.values().map(Together::holds).collect();
         let flips = verdicts.windows(2).filter(|pair| pair[0] && !pair[1]).count();
         let above = held.and_then(|held| held.checked_sub(1));
         let mut of = |step: Option<u32>| step.and_then(|step| Some((step, played.remove(&step)?)));
-        Ok(Confirmed { grid, criterion, failed: of(above), held: of(held), flips })
+        Ok(Confirmed { grid, failed: of(above), held: of(held), flips })
     }
 }
 
 /// The runs of several seeds at one rate.
 pub(super) struct Together {
+    criterion: Criterion,
+    utilisation: f64,
     runs: Vec<Probe>,
 }
 
@@ -135,25 +161,66 @@ impl Together {
         self.runs.iter().map(|run| run.queries).sum()
     }
 
-    fn late(&self) -> usize {
-        self.runs.iter().map(|run| run.late).sum()
+    /// Number of late queries under the bound at this place.
+    fn late(&self, place: usize) -> usize {
+        self.runs.iter().map(|run| run.late[place]).sum()
     }
 
-    fn holds(&self, criterion: &Criterion) -> bool {
-        let growing = self.runs.iter().filter(|run| run.grows).count();
-        self.late() <= criterion.allowed(self.queries()) && 2 * growing <= self.runs.len()
+    /// The first bound that has too many late queries.
+    fn broken(&self) -> Option<usize> {
+        let allowed = self.criterion.allowed_by_bound(self.queries());
+        (0..MOST_BOUNDS).find(|&place| self.late(place) > allowed[place])
     }
 
-    /// The share of late queries; it is above 0 even if none was late.
-    fn share(&self) -> f64 {
-        (self.late() as f64 + 0.5) / (self.queries() as f64 + 1.0)
+    /// Number of runs that are not stationary.
+    fn unsteady(&self, is_meant: impl Fn(Unsteady) -> bool) -> usize {
+        let reasons = self.runs.iter().filter_map(|run| run.verdict?.unsteady);
+        reasons.filter(|&reason| is_meant(reason)).count()
+    }
+
+    fn holds(&self) -> bool {
+        self.broken().is_none() && 2 * self.unsteady(|_| true) <= self.runs.len()
+    }
+
+    /// Whether longer runs may hold although these do not.
+    fn is_unsettled(&self) -> bool {
+        let growing = self.unsteady(|reason| reason != Unsteady::NotSettled);
+        self.broken().is_none() && !self.holds() && 2 * growing <= self.runs.len()
+    }
+
+    /// The share of late queries under the bound at this place; it is above 0 even if none was late.
+    fn share(&self, place: usize) -> f64 {
+        (self.late(place) as f64 + 0.5) / (self.queries() as f64 + 1.0)
+    }
+
+    /// All runs in one verdict: sums of counts, means of percentiles. `None` if one was stopped.
+    fn verdict(&self) -> Option<Verdict> {
+        let all: Vec<Verdict> = self.runs.iter().map(|run| run.verdict).collect::<Option<_>>()?;
+        let first = *all.first()?;
+        let sum = |of: fn(&Verdict) -> usize| all.iter().map(of).sum::<usize>();
+        let mean = |of: fn(&Verdict) -> Nanos| {
+            Nanos((all.iter().map(|one| u128::from(of(one).0)).sum::<u128>() / all.len() as u128) as u64)
+        };
+        Some(Verdict {
+            planned: self.queries(),
+            sent: sum(|one| one.sent),
+            late: self.late(0),
+            allowed: self.criterion.allowed(self.queries()),
+            bound: self.criterion.bounds().next().unwrap_or(first.bound),
+            missed: sum(|one| one.missed),
+            p99: mean(|one| one.p99),
+            p999: mean(|one| one.p999),
+            longest: all.iter().map(|one| one.longest).max().unwrap_or_default(),
+            utilisation: Some(self.utilisation),
+            unsteady: None,
+            ..first
+        })
     }
 }
 
 /// The limit found by long runs.
 pub(super) struct Confirmed {
     grid: RateGrid,
-    criterion: Criterion,
     /// The highest step that held, with its runs; `None` if none held.
     held: Option<(u32, Together)>,
     /// The next higher step, with its runs; `None` at the top.
@@ -165,12 +232,18 @@ pub(super) struct Confirmed {
 /// The late share of runs near the limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sensitivity {
+    /// The criterion, and the place of the bound that limits the capacity.
+    pub(super) criterion: Criterion,
+    pub(super) place: usize,
     /// Slope of the logarithm of the late share over the logarithm of the rate.
     pub(super) slope: f64,
     /// The late share at the highest rate that held.
     pub(super) held_share: f64,
     /// Variance over seeds of the logarithm of a run's late share, times the queries of a run.
     pub(super) variance_by_query: f64,
+    /// The late share that is allowed, and its relative position between those of the two rates, from 0 to 1.
+    allowed: f64,
+    part: f64,
     /// Mean and standard deviation over seeds of the logarithm of the late share at the limit.
     mean: f64,
     deviation: f64,
@@ -196,63 +269,76 @@ impl Confirmed {
     /// The late share near the limit; `None` if runs fail for another reason, or there is only one seed.
     pub(super) fn sensitivity(&self) -> Option<Sensitivity> {
         let (below, held, above, failed) = self.around()?;
-        let (p, q) = (held.share(), failed.share());
-        let n = held.runs.len() as f64;
-        let is_told_by_late = failed.late() > self.criterion.allowed(failed.queries());
-        if n < 2.0 || q <= p || !is_told_by_late {
+        let (place, criterion) = (failed.broken()?, held.criterion);
+        let (p, q) = (held.share(place), failed.share(place));
+        let n = held.runs.len().min(failed.runs.len()) as f64;
+        if n < 2.0 || q <= p {
             return None;
         }
-        let place = self.place(p, q);
+        let allowed = criterion.objective.bounds().nth(place)?.late_share();
+        let part = ((allowed / p).ln() / (q / p).ln()).clamp(0.0, 1.0);
         // Half a late query is added, so that the logarithm always exists.
-        let ln_share = |run: &Probe| ((run.late as f64 + 0.5) / (run.queries as f64 + 1.0)).ln();
+        let ln_share = |run: &Probe| ((run.late[place] as f64 + 0.5) / (run.queries as f64 + 1.0)).ln();
         let runs = held.runs.iter().zip(&failed.runs);
-        let at_limit = runs.map(|(held, failed)| ln_share(held) * (1.0 - place) + ln_share(failed) * place);
+        let at_limit = runs.map(|(held, failed)| ln_share(held) * (1.0 - part) + ln_share(failed) * part);
         let at_limit: Vec<f64> = at_limit.collect();
         let mean = at_limit.iter().sum::<f64>() / n;
         let variance = at_limit.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / (n - 1.0);
         Some(Sensitivity {
+            criterion,
+            place,
+            allowed,
+            part,
             slope: (q / p).ln() / (above / below).ln(),
             held_share: p,
-            variance_by_query: variance * held.queries() as f64 / n,
+            variance_by_query: variance * held.queries() as f64 / held.runs.len() as f64,
             mean,
             deviation: variance.sqrt(),
         })
     }
 
-    /// The confidence interval of the limit.
-    pub(super) fn interval(&self) -> Interval {
+    /// The criterion at the highest rate that held; `None` if none held.
+    pub(super) fn criterion(&self) -> Option<Criterion> {
+        self.held.as_ref().map(|(_, runs)| runs.criterion)
+    }
+
+    /// The runs at this rate in one verdict.
+    pub(super) fn verdict(&self) -> Option<Verdict> {
+        self.held.as_ref().and_then(|(_, runs)| runs.verdict())
+    }
+
+    /// The confidence interval of the limit, which is below `stable_qps`, of service times with this squared coefficient of
+    /// variation.
+    pub(super) fn interval(&self, stable_qps: f64, variation: f64) -> Interval {
         let Some((step, runs)) = &self.held else {
             return Interval { low: 0.0, high: self.grid.rate_qps(self.grid.lowest()), confidence: 0.0 };
         };
         let seeds = runs.runs.len();
         let confidence = if seeds > 1 { CONFIDENCE } else { 0.0 };
         let Some((below, held, above, failed)) = self.around() else {
-            return Interval { low: self.grid.rate_qps(step + 1), high: self.grid.rate_qps(*step), confidence };
+            return Interval { low: self.grid.rate_qps(step + 1), high: stable_qps, confidence };
         };
-        let Some(Sensitivity { slope, mean, deviation: s, .. }) = self.sensitivity() else {
+        let Some(Sensitivity { allowed, part, slope, mean, deviation: s, .. }) = self.sensitivity() else {
             return Interval { low: below, high: above, confidence };
         };
+        let seeds = seeds.min(failed.runs.len());
         let n = seeds as f64;
-        let place = self.place(held.share(), failed.share());
         let (error, left) = if s <= MOST_LOGNORMAL {
             let error = (s.powi(2) / n + s.powi(4) / (2.0 * (n - 1.0))).sqrt();
-            (error, (self.criterion.late_share().ln() - (mean + s.powi(2) / 2.0)) / slope)
+            let stretches = allowed * held.queries() as f64 / relaxation(below / stable_qps, variation);
+            let error = error.max(stretches.sqrt().recip().min(1.0));
+            (error, (allowed.ln() - (mean + s.powi(2) / 2.0)) / slope)
         } else {
             // Of shares that differ by so much the mean is that of the largest one, and known to its own size.
             (1.0, 0.0)
         };
         let half = students_t(seeds - 1, CONFIDENCE) * error / slope;
-        let centre = below.ln() + place * (above / below).ln() + left;
+        let centre = below.ln() + part * (above / below).ln() + left;
         Interval {
             low: (centre - half).exp().min(below),
-            high: (centre + half).exp().min(self.grid.top_qps).max(below),
+            high: (centre + half).exp().min(stable_qps).max(below),
             confidence,
         }
-    }
-
-    /// Relative position between the two rates, from 0 to 1, at which the late share reaches the allowed one.
-    fn place(&self, held: f64, failed: f64) -> f64 {
-        ((self.criterion.late_share() / held).ln() / (failed / held).ln()).clamp(0.0, 1.0)
     }
 
     /// The two neighbouring rates with their runs: one held and one failed.

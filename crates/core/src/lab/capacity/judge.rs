@@ -14,7 +14,7 @@ use crate::query::Priorities;
 use crate::sched::{LogRow, ShedJob, Sink};
 
 /// By bound of the objective.
-type ByBound<T> = [T; MOST_BOUNDS];
+pub(super) type ByBound<T> = [T; MOST_BOUNDS];
 
 /// Counts late queries and delays, and tells whether they grow. A dropped query is late and has missed its deadline.
 #[derive(Clone, Debug)]
@@ -29,6 +29,8 @@ pub struct Judge {
     late: ByBound<usize>,
     /// Delays after which a query is late.
     limits: ByBound<Nanos>,
+    /// Numbers of late queries that the objective allows.
+    allowed: ByBound<usize>,
     missed: usize,
     /// The priorities of the queries; empty if all are alike.
     levels: Vec<Level>,
@@ -59,6 +61,7 @@ impl Judge {
             unanswered: 0,
             late: [0; MOST_BOUNDS],
             limits: limits(&criterion, criterion.deadline),
+            allowed: criterion.allowed_by_bound(planned),
             missed: 0,
             levels: Vec::new(),
             delays: Histogram::default(),
@@ -140,10 +143,7 @@ impl Judge {
     /// The first bound that has too many late queries, including `overdue` unanswered ones for the first bound.
     fn broken(&self, overdue: usize) -> Option<usize> {
         let late = |i: usize| self.late[i] + if i == 0 { overdue } else { 0 };
-        let bounds = self.criterion.objective.bounds().enumerate();
-        let mut broken = bounds
-            .filter(|&(i, bound)| self.criterion.is_tested(i, self.planned) && late(i) > bound.allowed(self.planned));
-        broken.next().map(|(i, _)| i)
+        (0..MOST_BOUNDS).find(|&i| late(i) > self.allowed[i])
     }
 
     /// Whether too many queries are late, including `overdue` unanswered ones.
@@ -200,9 +200,16 @@ impl Judge {
         self.parts.grows().or_else(not_settled)
     }
 
-    /// Numbers of late queries by the first bound, and of timely ones so far.
-    pub(super) fn late_and_not(&self) -> (usize, usize) {
-        (self.late[0], self.ended.saturating_sub(self.late[0]))
+    /// Numbers of late queries by bound so far.
+    #[inline(always)]
+    pub(super) fn late(&self) -> &ByBound<usize> {
+        &self.late
+    }
+
+    /// Number of queries so far that are in time by the first bound.
+    #[inline(always)]
+    pub(super) fn timely(&self) -> usize {
+        self.ended.saturating_sub(self.late[0])
     }
 }
 

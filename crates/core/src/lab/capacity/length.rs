@@ -12,6 +12,9 @@
 //! the limit, so that its length is capped. The found rate is then confirmed by a full run of at least two million
 //! queries, because a run of a thousand limits detects smaller excess loads.
 //!
+//! A queue at a load ρ forgets its past only within its [relaxation] time. Confirming runs last for many of them,
+//! because a shorter one shows neither the delays nor the growth of a longer one.
+//!
 //! If the arrival rate changes slowly (bursts, or a recording with a peak), only runs as long as the slowest change
 //! ([`TimeScale`]) are typical. Runs [cover](Covering) it unless that takes too many queries. Reports then state the
 //! covered share in place of an interval.
@@ -20,9 +23,15 @@ use crate::lab::Criterion;
 use crate::query::TimeScale;
 
 /// Least length of a run in limits.
-pub(super) const LIMITS_AHEAD: f64 = 100.0;
+pub(super) const LEAST_LIMITS: f64 = 100.0;
 /// Number of late queries that a run must allow.
 const LATE_QUERIES: f64 = 100.0;
+/// Late queries that a run must allow under further bounds.
+const FURTHER_LATE_QUERIES: f64 = 5.0;
+/// Length of a run in relaxation times of the queue, if other seeds play as long and alone.
+const RELAXATIONS: (f64, f64) = (40.0, 100.0);
+/// Most queries in a run that is prolonged until its queue has settled.
+const SETTLING_QUERIES: usize = 1 << 23;
 /// Least number of queries in a run for no miss.
 const LEAST_QUERIES: f64 = 10_000.0;
 /// Least and most queries in a run of a search. The objective or the user may require more.
@@ -83,7 +92,7 @@ impl RunLength {
         match self {
             Self::Exactly(queries) => (queries <= available).then_some(f64::INFINITY),
             Self::Enough { .. } => {
-                let highest_qps = available as f64 / (LIMITS_AHEAD * criterion.limit.as_secs());
+                let highest_qps = available as f64 / (LEAST_LIMITS * criterion.limit.as_secs());
                 (available >= Self::told_by(criterion)).then_some(highest_qps)
             }
         }
@@ -100,15 +109,29 @@ impl RunLength {
     /// Number of queries that arrive within a hundred limits.
     #[must_use]
     pub fn of_limits(criterion: &Criterion, rate_qps: f64) -> f64 {
-        LIMITS_AHEAD * criterion.limit.as_secs() * rate_qps
+        LEAST_LIMITS * criterion.limit.as_secs() * rate_qps
     }
 
     /// Least number of queries for a useful confidence interval.
     #[must_use]
     pub fn told_by(criterion: &Criterion) -> usize {
-        let share = criterion.late_share();
-        if share > 0.0 { (LATE_QUERIES / share).ceil().max(LATE_QUERIES) as usize } else { LEAST_QUERIES as usize }
+        let bounds = criterion.objective.bounds().enumerate().map(|(i, bound)| {
+            let late = if i == 0 { LATE_QUERIES } else { FURTHER_LATE_QUERIES };
+            let share = bound.late_share();
+            if share > 0.0 { (late / share).ceil().max(late) as usize } else { LEAST_QUERIES as usize }
+        });
+        bounds.max().unwrap_or(0)
     }
+}
+
+/// The number of queries in which a queue at this load forgets its past, if its service times have this squared coefficient
+/// of variation.
+///
+/// Near saturation the backlog of a queue G/G/m is a reflected Brownian motion, with the relaxation time (c_a² + c_s²) / 2 (1 − ρ)²
+/// in mean times between arrivals, for any m. Source: Whitt, "Planning queueing simulations", Management Science 35, 1989.
+#[must_use]
+pub fn relaxation(load: f64, variation: f64) -> f64 {
+    0.5 * (1.0 + variation) / (1.0 - load).powi(2)
 }
 
 /// Most queries in a run that is prolonged to cover its arrivals: half a minute of work.
@@ -120,22 +143,49 @@ pub(super) struct Covering {
     length: RunLength,
     /// `None` if nothing changes slowly.
     time_scale: Option<TimeScale>,
+    /// Whether arrivals repeat after this time, so that runs are compared pass by pass.
+    repeats: bool,
 }
 
 impl Covering {
-    /// Lengths for arrivals that are typical over `time_scale`.
-    pub(super) fn new(length: RunLength, time_scale: Option<TimeScale>) -> Self {
-        Self { length, time_scale }
+    /// Lengths for arrivals that are typical over `time_scale`, and may repeat after it.
+    pub(super) fn new(length: RunLength, time_scale: Option<TimeScale>, repeats: bool) -> Self {
+        Self { length, time_scale, repeats }
     }
 
     /// The length by [`RunLength::searched`], rounded up to whole passes.
     pub(super) fn searched(&self, criterion: &Criterion, rate_qps: f64) -> usize {
-        self.whole(self.length.searched(criterion, rate_qps), rate_qps)
+        self.whole(self.length.searched(criterion, rate_qps), rate_qps, 1.0)
     }
 
-    /// The length by [`RunLength::confirmed`], rounded up to whole passes.
+    /// The length by [`RunLength::confirmed`] of all runs together.
     pub(super) fn confirmed(&self, criterion: &Criterion, rate_qps: f64) -> usize {
-        self.whole(self.length.confirmed(criterion, rate_qps), rate_qps)
+        self.length.confirmed(criterion, rate_qps)
+    }
+
+    /// The length of a confirming run with at least this number of queries, in whole passes: two at least if arrivals repeat.
+    pub(super) fn in_passes(&self, queries: usize, rate_qps: f64) -> usize {
+        self.whole(queries, rate_qps, if self.repeats { 2.0 } else { 1.0 })
+    }
+
+    /// Least number of queries in a run whose queue relaxes within `relaxation` queries, as far as runs are prolonged.
+    pub(super) fn relaxed(&self, relaxation: f64, is_alone: bool) -> usize {
+        let (beside_others, alone) = RELAXATIONS;
+        let queries = (relaxation * if is_alone { alone } else { beside_others }).ceil() as usize;
+        match self.length {
+            RunLength::Exactly(_) => 0,
+            RunLength::Enough { .. } => queries.min(SETTLING_QUERIES),
+        }
+    }
+
+    /// Number of queries in a run that has more time to settle than one of `queries`; 0 if runs are not prolonged.
+    pub(super) fn settling(&self, queries: usize) -> usize {
+        if matches!(self.length, RunLength::Enough { .. }) { (4 * queries).min(SETTLING_QUERIES) } else { 0 }
+    }
+
+    /// Seconds after which arrivals at a rate repeat; `None` if they do not.
+    pub(super) fn pass_seconds(&self, rate_qps: f64) -> Option<f64> {
+        self.time_scale.filter(|_| self.repeats).map(|scale| scale.arrivals(rate_qps) / rate_qps)
     }
 
     /// The share of the slowest change that runs of the search cover; 1 if nothing changes slowly.
@@ -144,8 +194,8 @@ impl Covering {
     }
 
     /// Rounds up to whole passes through the slowest change, so that all parts of it have equal weight.
-    fn whole(&self, queries: usize, rate_qps: f64) -> usize {
-        self.pass(rate_qps).map_or(queries, |pass| (pass * (queries as f64 / pass).ceil()).ceil() as usize)
+    fn whole(&self, queries: usize, rate_qps: f64, least: f64) -> usize {
+        self.pass(rate_qps).map_or(queries, |pass| (pass * (queries as f64 / pass).ceil().max(least)).ceil() as usize)
     }
 
     /// Whether runs at a rate are whole passes through the slowest change.
@@ -191,14 +241,17 @@ mod tests {
     fn runs_cover_a_recording_unless_that_takes_too_many_queries() {
         let criterion = Objective::default().within(Nanos::from_ms(50.0));
         let recording = Some(TimeScale::Seconds(600.0));
-        let length = Covering::new(RunLength::default(), recording);
+        let length = Covering::new(RunLength::default(), recording, true);
         let of = |rate_qps| (length.searched(&criterion, rate_qps), length.covered_share(&criterion, rate_qps));
         assert_eq!(of(70_000.0), (42_000_000, 1.0));
         // Runs consist of whole passes, and 100,000 queries are 16.7 passes.
         assert_eq!(of(10.0), (102_000, 1.0));
+        // Confirming runs are compared pass by pass.
+        assert_eq!([length.in_passes(9, 10.0), length.in_passes(12_001, 10.0)], [12_000, 18_000]);
+        assert_eq!(length.pass_seconds(10.0), Some(600.0));
         assert_eq!(of(4e6), (300_000, 1.0 / 8000.0));
-        assert_eq!(Covering::new(RunLength::default(), None).covered_share(&criterion, 4e6), 1.0);
-        let beside = Covering::new(RunLength::Exactly(77), recording);
+        assert_eq!(Covering::new(RunLength::default(), None, false).covered_share(&criterion, 4e6), 1.0);
+        let beside = Covering::new(RunLength::Exactly(77), recording, false);
         assert_eq!((beside.searched(&criterion, 77.0), beside.covered_share(&criterion, 77.0)), (77, 1.0 / 600.0));
     }
 

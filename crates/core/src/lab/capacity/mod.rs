@@ -1,12 +1,14 @@
 //! The search for the capacity of a policy and its confidence interval.
 //!
 //! A capacity is the highest rate found that meets the [`Objective`](super::Objective). Runs are [long
-//! enough](RunLength) to decide. Rates above the stability limit are never tried.
+//! enough](RunLength) to decide. The rates from half of it on hold without gaps. At the stability limit the load is 1:
+//! no rate holds there, by arithmetic, and none is tried.
 //!
 //! ```text
 //!   1  short runs of the first seed     from the top of the grid down: roughly where the limit is
-//!   2  a short run of some other seeds  at a lower rate each: a failure shows that verdicts are not monotone
-//!   3  long runs of several seeds       the limit of all of them together, and the interval (see `confirm`)
+//!   2  long runs of several seeds       the limit of all of them together, and the interval (see `confirm`)
+//!   3  short runs of other seeds        at lower rates, down to half of it: long runs decide whether a failure is a gap; then
+//!                                       the search goes on below it
 //! ```
 //!
 //! Policies that learn may settle only in long runs. The objective "no miss at all" is not a share of many queries: its
@@ -28,7 +30,7 @@ mod stationary;
 pub use closed_forms::{ClosedForm, Coverage};
 pub use judge::Judge;
 pub(crate) use length::COVERED_QUERIES;
-pub use length::RunLength;
+pub use length::{RunLength, relaxation};
 pub use played::{Played, play_all};
 pub use sampled::QueryError;
 pub(in crate::lab) use sampled::resampled;
@@ -37,21 +39,24 @@ use rayon::prelude::*;
 
 use self::confirm::LongRuns;
 use self::length::Covering;
-use self::length::LIMITS_AHEAD;
+use self::length::LEAST_LIMITS;
 use self::search::{RateGrid, SearchContext, SeedSearch};
-use super::{Criterion, Objective, StudyError};
+use super::{Criterion, Objective, StudyError, Verdict};
 use crate::base::quantile::nearest_rank;
 use crate::base::stats::{Interval, quantile_interval};
 use crate::base::time::Nanos;
+use crate::query::ArrivalProcess;
 use crate::sched::{PolicyFactory, Shed};
-use crate::sim::{Arrivals, Experiment, SimError, certificate};
+use crate::sim::{Arrivals, Experiment, SimError, SimQuery, certificate};
 
 /// Confidence of intervals, if there are enough seeds.
 const CONFIDENCE: f64 = 0.95;
 /// Ratio between neighbouring rates of a search.
 const RATIO: f64 = 1.005;
-/// Distances in steps below the first seed's limit at which other seeds are tried: 1.5 to 40 %.
-const LOOKS_BELOW: [u32; 5] = [3, 8, 20, 45, 100];
+/// Shares of a limit at which short runs look for gaps.
+const LOOKS_BELOW: [f64; 7] = [0.985, 0.96, 0.92, 0.85, 0.75, 0.62, 0.5];
+/// Number of queries that tell p99.9 at a tenth of a rate.
+const TAIL_QUERIES: usize = 100_000;
 /// Number of first arrivals that the clairvoyant bound for no miss uses.
 const BOUND_QUERIES: usize = 50_000;
 
@@ -80,6 +85,8 @@ pub struct Capacity {
     pub criterion: Criterion,
     /// The highest rate at which all seeds together held; for no miss, the median over seeds. It may be 0.
     pub qps: f64,
+    /// The longest runs at this rate in one verdict: counts of all of them, means of their percentiles. `None` without a rate.
+    pub verdict: Option<Verdict>,
     /// The confidence interval over seeds. It contains `qps`, and its width is never 0.
     pub interval: Interval,
     /// The next higher rate, which failed; `None` if `qps` is the highest rate allowed.
@@ -151,7 +158,7 @@ impl Capacity {
     /// Whether that is shorter than they should be.
     #[must_use]
     pub fn is_short(&self) -> bool {
-        self.qps > 0.0 && self.limits() < 0.99 * LIMITS_AHEAD
+        self.qps > 0.0 && self.limits() < 0.99 * LEAST_LIMITS
     }
 }
 
@@ -162,6 +169,10 @@ struct Candidate<'p> {
     /// Above this rate the policy is unstable.
     stable_qps: f64,
     max_costs: Option<Vec<Nanos>>,
+    /// Whether a query takes longer than the deadline, so that p99.9 at a tenth of a rate may matter.
+    has_long_tail: bool,
+    /// Squared coefficient of variation of the service times.
+    variation: f64,
 }
 
 /// The limit of one seed.
@@ -186,7 +197,9 @@ impl<'a> CapacitySearch<'a> {
             None => f64::INFINITY,
         };
         let time_scale = experiment.arrivals.first().and_then(Arrivals::time_scale);
-        let length = Covering::new(length, time_scale);
+        let process = experiment.arrivals.first().and_then(Arrivals::process);
+        let repeats = matches!(process, Some(ArrivalProcess::Recorded(_)));
+        let length = Covering::new(length, time_scale, repeats);
         Ok(Self { experiment, criterion, length, known_qps, region_qps, is_sampled: false, ratio: RATIO })
     }
 
@@ -228,7 +241,7 @@ impl<'a> CapacitySearch<'a> {
         policies.par_iter().map(|&policy| self.over_all_seeds(policy, done)).collect()
     }
 
-    /// The capacities of a policy: first seed, other seeds in parallel, then long runs.
+    /// The capacity of a policy: short runs of the first seed, then long runs.
     fn over_all_seeds(&self, policy: &dyn PolicyFactory, done: &(dyn Fn() + Sync)) -> Result<Capacity, SimError> {
         let candidate = self.candidate(policy);
         if self.criterion.late_share() == 0.0 {
@@ -236,26 +249,9 @@ impl<'a> CapacitySearch<'a> {
         }
         let first = self.seed_search(&candidate, 0, &self.short_runs()).highest(0, None)?;
         done();
-        self.other_seeds(&candidate, first, done)
-    }
-
-    /// The capacity of a policy after the search with the first seed: other seeds in parallel, then long runs.
-    fn other_seeds(
-        &self,
-        candidate: &Candidate<'_>,
-        first: Option<u32>,
-        done: &(dyn Fn() + Sync),
-    ) -> Result<Capacity, SimError> {
-        let suspect = |seed: usize| {
-            let found = self.suspect(candidate, seed, first);
-            done();
-            found
-        };
-        let looking = self.seeds().min(1 + LOOKS_BELOW.len());
-        let suspects: Vec<Result<Option<u32>, SimError>> = (1..looking).into_par_iter().map(suspect).collect();
-        (looking..self.seeds()).for_each(|_| done());
-        let suspects = suspects.into_iter().collect::<Result<Vec<_>, _>>()?;
-        self.confirmed(candidate, first, &suspects.into_iter().flatten().collect::<Vec<_>>())
+        let found = self.confirmed(&candidate, first)?;
+        (1..self.seeds()).for_each(|_| done());
+        Ok(found)
     }
 
     /// The capacity of each policy for the first seed in short runs, to exclude weak policies. `done` is called for
@@ -285,16 +281,48 @@ impl<'a> CapacitySearch<'a> {
         let region_qps = experiment.region_of(policy, dropped).map_or(self.region_qps, |region| region.rate_qps);
         let most_qps = if dropped > 0.0 { f64::INFINITY } else { self.region_qps };
         let stable_qps = region_qps.min(most_qps);
+        let slowest = |query: &SimQuery| {
+            let classes = experiment.model.machine.classes();
+            let used = classes.filter(|&class| policy.may_run_on(class, &query.estimate));
+            used.map(|class| query.service[class].alone).max().unwrap_or_default()
+        };
         Candidate {
             policy,
-            grid: RateGrid { top_qps: stable_qps.min(self.known_qps), ratio: self.ratio },
+            grid: RateGrid::new(stable_qps, self.known_qps, self.ratio),
             stable_qps,
             // Certificates cover single machines with one deadline only.
             max_costs: match (&experiment.cluster, experiment.priorities()) {
                 (None, None) => certificate::max_costs(&experiment.queries, policy, &experiment.model),
                 _ => None,
             },
+            // A machine that is hardly used answers all others within some deadlines.
+            has_long_tail: self.criterion.has_tail()
+                && experiment.queries.iter().any(|query| slowest(query) > self.criterion.deadline),
+            variation: experiment.variation(policy),
         }
+    }
+
+    /// The criterion of a policy's runs at a rate: p99.9 may be limited by its value at a tenth of the rate.
+    ///
+    /// # Errors
+    /// The errors of [`of`](Self::of).
+    pub fn criterion_of(&self, policy: &dyn PolicyFactory, rate_qps: f64) -> Result<Criterion, SimError> {
+        self.criterion_at(&self.candidate(policy), rate_qps)
+    }
+
+    fn criterion_at(&self, candidate: &Candidate<'_>, rate_qps: f64) -> Result<Criterion, SimError> {
+        let mut criterion = self.criterion;
+        if candidate.has_long_tail {
+            let (arrivals, rate_qps) = (self.experiment.arrivals[0].first(TAIL_QUERIES), 0.1 * rate_qps);
+            let judge = Judge::new(criterion, arrivals.len(), rate_qps);
+            match self.experiment.play(candidate.policy, rate_qps, &arrivals, judge, |_| false) {
+                Ok(judge) => criterion.p999_at_a_tenth = Some(judge.verdict().p999),
+                // No rate near the end of simulated time holds anyway.
+                Err(SimError::TooLong { .. }) => {}
+                Err(why) => return Err(why),
+            }
+        }
+        Ok(criterion)
     }
 
     /// Number of queries in a short run at a rate.
@@ -309,38 +337,41 @@ impl<'a> CapacitySearch<'a> {
         seed: usize,
         queries: &'s (dyn Fn(f64) -> usize + Sync),
     ) -> SeedSearch<'s> {
-        let Self { experiment, criterion, .. } = *self;
-        let &Candidate { policy, grid, ref max_costs, .. } = candidate;
-        let context = SearchContext { experiment, policy, criterion, queries, grid, max_costs: max_costs.as_deref() };
-        SeedSearch::new(context, &experiment.arrivals[seed])
+        let experiment = self.experiment;
+        let context = SearchContext { search: self, candidate, queries };
+        SeedSearch::new(context, &experiment.arrivals[seed % experiment.arrivals.len()])
     }
 
-    /// A step below the limit of the first seed at which a short run of this seed fails.
-    fn suspect(&self, candidate: &Candidate<'_>, seed: usize, first: Option<u32>) -> Result<Option<u32>, SimError> {
-        let below = first.map(|step| step + LOOKS_BELOW[seed - 1]);
-        let Some(below) = below.filter(|&below| below <= candidate.grid.lowest()) else { return Ok(None) };
-        let holds = self.seed_search(candidate, seed, &self.short_runs()).meets(below)?;
-        Ok((!holds).then_some(below))
+    /// The steps at shares of the rate of `found` at which a short run of another seed fails.
+    fn suspects(&self, candidate: &Candidate<'_>, found: u32) -> Result<Vec<u32>, SimError> {
+        let suspect = |(i, share): (usize, &f64)| {
+            let below = candidate.grid.step_at(share * candidate.grid.rate_qps(found));
+            let holds = self.seed_search(candidate, i + 1, &self.short_runs()).meets(below)?;
+            Ok((!holds).then_some(below))
+        };
+        let suspects: Vec<Result<Option<u32>, SimError>> = LOOKS_BELOW.par_iter().enumerate().map(suspect).collect();
+        suspects.into_iter().filter_map(Result::transpose).collect()
     }
 
     /// The limit of long runs of several seeds.
-    fn confirmed(&self, candidate: &Candidate<'_>, first: Option<u32>, suspects: &[u32]) -> Result<Capacity, SimError> {
+    fn confirmed(&self, candidate: &Candidate<'_>, first: Option<u32>) -> Result<Capacity, SimError> {
         let begin = first.unwrap_or(candidate.grid.lowest());
         let long = LongRuns::around(self, candidate, candidate.grid.rate_qps(begin));
-        let confirmed = long.limit(begin, suspects)?;
+        let confirmed = long.limit(begin)?;
         let (qps, confirmed_queries) = confirmed.held();
         let query_error = if self.is_sampled && qps > 0.0 {
-            sampled::query_error(self, candidate, qps, confirmed.sensitivity())?
+            sampled::query_error(self, candidate, qps, confirmed.sensitivity().as_ref())?
         } else {
             None
         };
         Ok(Capacity {
             policy: candidate.policy.name().to_owned(),
-            criterion: self.criterion,
+            criterion: confirmed.criterion().unwrap_or(self.criterion),
             qps,
-            interval: confirmed.interval(),
+            verdict: confirmed.verdict(),
+            interval: confirmed.interval(candidate.stable_qps, candidate.variation),
             failing_qps: confirmed.failing_qps(),
-            flips: confirmed.flips + suspects.iter().filter(|&&step| candidate.grid.rate_qps(step) < qps).count(),
+            flips: confirmed.flips,
             query_error,
             bound_qps: self.region_qps,
             region_qps: self.region_qps,
@@ -393,12 +424,13 @@ impl<'a> CapacitySearch<'a> {
         ascending.sort_by_key(|step| std::cmp::Reverse(step.unwrap_or(u32::MAX)));
         let step = nearest_rank(&ascending, 0.5).flatten();
         let above = |step: Option<u32>| match step {
-            Some(step) => grid.rate_qps(step.saturating_sub(1)),
+            Some(0) => candidate.stable_qps.min(self.known_qps),
+            Some(step) => grid.rate_qps(step - 1),
             None => grid.rate_qps(grid.lowest()),
         };
         let interval = quantile_interval(&ascending, 0.5, CONFIDENCE);
         let interval = interval.map(|Interval { low, high, confidence }| {
-            // The top of the grid never fails, although the true limit may be slightly lower.
+            // The top of the grid may hold although the true limit is slightly lower.
             let low = low.map(|low| low + u32::from(low == 0));
             Interval { low: candidate.qps(low), high: above(high), confidence }
         });
@@ -406,6 +438,7 @@ impl<'a> CapacitySearch<'a> {
             policy: candidate.policy.name().to_owned(),
             criterion: self.criterion,
             qps: candidate.qps(step),
+            verdict: None,
             interval: interval.unwrap_or(Interval { low: 0.0, high: 0.0, confidence: 0.0 }),
             failing_qps: step.is_none_or(|step| step > 0).then(|| above(step)),
             flips: found.iter().map(|found| found.flips).sum(),

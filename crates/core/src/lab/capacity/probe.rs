@@ -3,10 +3,11 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::judge::{Judge, Overdue};
+use super::judge::{ByBound, Judge, Overdue};
 use crate::base::interrupt::interrupted;
 use crate::base::time::Nanos;
-use crate::lab::Criterion;
+use crate::lab::objective::MOST_BOUNDS;
+use crate::lab::{Criterion, Verdict};
 use crate::sched::{LogRow, PolicyFactory, ShedJob, Sink};
 use crate::sim::{Arrivals, Experiment, SimError, simulate_into};
 
@@ -14,18 +15,14 @@ use crate::sim::{Arrivals, Experiment, SimError, simulate_into};
 const NEGLIGIBLE: f64 = 1e-3;
 
 /// The end of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Probe {
     /// Number of arrivals.
     pub(super) queries: usize,
-    /// Number of late queries; for a stopped run, those known by then.
-    pub(super) late: usize,
-    /// Whether the run was stopped because too many queries were late.
-    pub(super) is_lost: bool,
-    /// Whether delays still grew at the end.
-    pub(super) grows: bool,
-    /// Whether the objective allows the late queries and delays do not grow, if the run was not stopped.
-    holds: bool,
+    /// Numbers of late queries by bound; for a stopped run, those known by then.
+    pub(super) late: ByBound<usize>,
+    /// The verdict; `None` if the run was stopped because too many queries were late.
+    pub(super) verdict: Option<Verdict>,
 }
 
 impl Probe {
@@ -39,27 +36,38 @@ impl Probe {
     ) -> Result<Self, SimError> {
         match probe {
             Err(SimError::TooLong { .. }) if rate_qps < NEGLIGIBLE * top_qps => {
-                Ok(Self { queries, late: queries, is_lost: true, grows: false, holds: false })
+                Ok(Self { queries, late: [queries; MOST_BOUNDS], verdict: None })
             }
             probe => probe,
         }
     }
 
-    /// Whether the run met the objective; valid if `allowed` was the objective's own number.
+    /// Whether the run met the objective and is stationary.
     pub(super) fn holds(&self) -> bool {
-        self.holds
+        self.verdict.is_some_and(|verdict| verdict.holds())
     }
 }
 
-/// Simulates these arrivals at a rate. The run stops once more than `allowed` queries are late.
+/// How a run is judged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ProbeRun {
+    pub(super) criterion: Criterion,
+    /// The run stops once it alone exceeds the late queries that are allowed of so many queries.
+    pub(super) allowed_of: usize,
+    /// Seconds after which its arrivals repeat.
+    pub(super) pass: Option<f64>,
+    /// Whether busy periods must have ended in it.
+    pub(super) must_settle: bool,
+}
+
+/// Simulates these arrivals at a rate until the run has failed.
 ///
 /// # Errors
 /// If the policy does not fit the machine or breaks its contract, or an [interrupt](crate::base::interrupt) came.
 pub(super) fn probe(
     experiment: &Experiment,
     policy: &dyn PolicyFactory,
-    criterion: Criterion,
-    allowed: usize,
+    judged: ProbeRun,
     arrivals: &Arrivals,
     rate_qps: f64,
 ) -> Result<Probe, SimError> {
@@ -67,32 +75,30 @@ pub(super) fn probe(
     if interrupted() {
         return Err(SimError::Interrupted);
     }
-    let judge =
-        Judge::new(criterion, arrivals.len(), rate_qps).with_priorities(arrivals.priorities().map(AsRef::as_ref));
+    let ProbeRun { criterion, allowed_of, pass, must_settle } = judged;
+    let judge = Judge::new(criterion, arrivals.len(), rate_qps)
+        .with_passes(rate_qps, pass)
+        .with_priorities(arrivals.priorities().map(AsRef::as_ref))
+        .that_must_settle(must_settle);
     let limit = judge.limit();
     let overdue = Rc::new(RefCell::new(Overdue::new(rate_qps, limit)));
     let arriving = Rc::clone(&overdue);
     let run = experiment.run(policy, rate_qps, arrivals)?;
     let run = run.noticing(move |at| arriving.borrow_mut().arrive(at));
-    let sink = ProbeSink { judge, limit, allowed, overdue, late: 0, is_lost: false };
+    let allowed = criterion.allowed_by_bound(allowed_of);
+    let sink = ProbeSink { judge, limit, allowed, overdue, late: [0; MOST_BOUNDS], is_lost: false };
     let ProbeSink { judge, late, is_lost, .. } = simulate_into(run, sink, |sink| sink.is_lost)?;
-    let verdict = judge.verdict();
-    Ok(Probe {
-        queries: arrivals.len(),
-        late: if is_lost { late } else { verdict.late },
-        is_lost,
-        grows: !is_lost && verdict.unsteady.is_some(),
-        holds: !is_lost && verdict.holds(),
-    })
+    let (queries, verdict) = (arrivals.len(), (!is_lost).then(|| judge.verdict()));
+    Ok(Probe { queries, late: if is_lost { late } else { *judge.late() }, verdict })
 }
 
 /// Judges a run and detects its failure.
 struct ProbeSink {
     judge: Judge,
     limit: Nanos,
-    allowed: usize,
+    allowed: ByBound<usize>,
     overdue: Rc<RefCell<Overdue>>,
-    late: usize,
+    late: ByBound<usize>,
     is_lost: bool,
 }
 
@@ -114,10 +120,10 @@ impl ProbeSink {
     /// Updates whether the run has failed by now.
     #[inline]
     fn look(&mut self, now: Nanos) {
-        let (late, in_time) = self.judge.late_and_not();
+        self.late = *self.judge.late();
         // At least the due arrivals in excess of the timely queries are late.
-        let overdue = self.overdue.borrow_mut().due(now, self.limit).saturating_sub(in_time);
-        self.late = late.max(overdue);
-        self.is_lost = self.late > self.allowed;
+        let overdue = self.overdue.borrow_mut().due(now, self.limit).saturating_sub(self.judge.timely());
+        self.late[0] = self.late[0].max(overdue);
+        self.is_lost = (0..MOST_BOUNDS).any(|i| self.late[i] > self.allowed[i]);
     }
 }

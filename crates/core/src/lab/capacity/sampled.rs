@@ -17,14 +17,14 @@
 use rayon::prelude::*;
 
 use super::confirm::Sensitivity;
-use super::probe::probe;
+use super::probe::{ProbeRun, probe};
 use super::{Candidate, CapacitySearch};
 use crate::base::random::Purpose;
 use crate::sim::{Experiment, SimError, SimQuery};
 
 /// Number of simulated bootstrap samples.
 const SAMPLES: u64 = 8;
-/// Late share at which a run stops.
+/// Late share at which a run stops, under the bound that limits the capacity.
 const MOST_LATE: f64 = 0.5;
 /// Half-width of a 95 % interval, in standard errors.
 const TWO_SIDED_95: f64 = 1.96;
@@ -46,7 +46,7 @@ pub(super) fn query_error(
     search: &CapacitySearch<'_>,
     candidate: &Candidate<'_>,
     qps: f64,
-    sensitivity: Option<Sensitivity>,
+    sensitivity: Option<&Sensitivity>,
 ) -> Result<Option<QueryError>, SimError> {
     let queries = search.experiment.queries.len();
     let Some(of_region) = search.experiment.region_error(candidate.policy) else { return Ok(None) };
@@ -68,10 +68,10 @@ fn rest(
     search: &CapacitySearch<'_>,
     candidate: &Candidate<'_>,
     qps: f64,
-    sensitivity: Sensitivity,
+    sensitivity: &Sensitivity,
 ) -> Result<Rest, SimError> {
-    let CapacitySearch { experiment, criterion, length, .. } = *search;
-    let Sensitivity { slope, held_share, variance_by_query, .. } = sensitivity;
+    let CapacitySearch { experiment, length, .. } = *search;
+    let &Sensitivity { criterion, place, slope, held_share, variance_by_query, .. } = sensitivity;
     let count = length.searched(&criterion, qps);
     let played = (0..SAMPLES).into_par_iter().map(|number| {
         let sample = resampled(experiment, number);
@@ -80,9 +80,11 @@ fn rest(
         let deviation = (other / base).ln();
         let rate_qps = qps * other / base;
         let arrivals = experiment.arrivals[number as usize % search.seeds()].first(count);
-        let most = (MOST_LATE * arrivals.len() as f64) as usize;
-        let run = probe(&sample, candidate.policy, criterion, most, &arrivals, rate_qps)?;
-        let late_share = (run.late as f64 + 0.5) / (run.queries as f64 + 1.0);
+        let allowed = |late_share| (MOST_LATE / late_share * arrivals.len() as f64) as usize;
+        let allowed_of = criterion.objective.bounds().nth(place).map_or(0, |bound| allowed(bound.late_share()));
+        let judged = ProbeRun { criterion, allowed_of, pass: None, must_settle: false };
+        let run = probe(&sample, candidate.policy, judged, &arrivals, rate_qps)?;
+        let late_share = (run.late[place] as f64 + 0.5) / (run.queries as f64 + 1.0);
         Ok(Some((deviation, (held_share / late_share).ln() / slope)))
     });
     let played: Vec<Result<Option<(f64, f64)>, SimError>> = played.collect();

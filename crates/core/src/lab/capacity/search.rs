@@ -1,32 +1,55 @@
 //! The highest rate of a grid that one seed's arrivals sustain.
 //!
-//! The top of the grid is the policy's stability limit; each rate is below the previous one by the same share. The search
-//! climbs or descends by 1, 2, 4... steps until the verdict changes, then bisects. It stores all results.
+//! The limit of the grid is the policy's stability limit, which no rate reaches. Near it, steps are finer than the distance to
+//! the limit; further below, each rate is below the previous one by the same share. The search climbs or descends by 1, 2,
+//! 4... steps until the verdict changes, then bisects. It stores all results.
 
 use std::collections::BTreeMap;
 
-use super::Found;
-use super::probe::{Probe, probe};
+use super::probe::{Probe, ProbeRun, probe};
+use super::{Candidate, CapacitySearch, Found};
 use crate::base::time::Nanos;
-use crate::lab::Criterion;
-use crate::sched::PolicyFactory;
 use crate::sim::certificate;
-use crate::sim::{Arrivals, Experiment, SimError};
+use crate::sim::{Arrivals, SimError};
 
 /// Lowest rate of the grid, as a share of the top; lower rates count as 0.
 const LOWEST: f64 = 1e-6;
+/// The highest rate of the grid, as a share of the limit of stability.
+const MOST_LOAD: f64 = 0.996;
+/// Near the limit, the distance to it grows by this factor from rate to rate.
+const WIDER: f64 = 1.5;
 
 /// The grid of rates, from the top down.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RateGrid {
+    /// The limit of stability. At this rate the load is 1.
+    limit_qps: f64,
     pub(super) top_qps: f64,
-    /// Ratio between neighbouring rates.
-    pub(super) ratio: f64,
+    /// Ratio between neighbouring rates, except near the limit.
+    ratio: f64,
 }
 
 impl RateGrid {
+    /// The grid below a limit of stability. Rates above `known_qps` cannot be decided.
+    pub(super) fn new(limit_qps: f64, known_qps: f64, ratio: f64) -> Self {
+        Self { limit_qps, top_qps: (MOST_LOAD * limit_qps).min(known_qps), ratio }
+    }
+
+    /// The next rate below `rate_qps` if it is near the limit.
+    fn next_near_limit(self, rate_qps: f64) -> Option<f64> {
+        let next = self.limit_qps - WIDER * (self.limit_qps - rate_qps);
+        (next > rate_qps / self.ratio).then_some(next)
+    }
+
     pub(super) fn rate_qps(self, step: u32) -> f64 {
-        self.top_qps * self.ratio.powi(-(step as i32))
+        let mut rate_qps = self.top_qps;
+        for passed in 0..step {
+            match self.next_near_limit(rate_qps) {
+                Some(next) => rate_qps = next,
+                None => return rate_qps * self.ratio.powi(-((step - passed) as i32)),
+            }
+        }
+        rate_qps
     }
 
     pub(super) fn lowest(self) -> u32 {
@@ -35,23 +58,25 @@ impl RateGrid {
 
     /// The first step whose rate is at most `rate_qps`.
     pub(super) fn step_at(self, rate_qps: f64) -> u32 {
+        let (mut passed, mut at_qps) = (0, self.top_qps);
         // A rate of the grid is its own step in spite of rounding.
-        let steps = ((self.top_qps / rate_qps).ln() / self.ratio.ln() - 1e-6).ceil();
-        (steps.max(0.0) as u32).min(self.lowest())
+        while at_qps * (1.0 - 1e-9) > rate_qps
+            && let Some(next) = self.next_near_limit(at_qps)
+        {
+            (passed, at_qps) = (passed + 1, next);
+        }
+        let steps = ((at_qps / rate_qps).ln() / self.ratio.ln() - 1e-6).ceil();
+        (passed + steps.max(0.0) as u32).min(self.lowest())
     }
 }
 
 /// Search parameters that all seeds share.
 #[derive(Clone, Copy)]
 pub(super) struct SearchContext<'a> {
-    pub(super) experiment: &'a Experiment,
-    pub(super) policy: &'a dyn PolicyFactory,
-    pub(super) criterion: Criterion,
+    pub(super) search: &'a CapacitySearch<'a>,
+    pub(super) candidate: &'a Candidate<'a>,
     /// Number of queries in a run at a rate.
     pub(super) queries: &'a (dyn Fn(f64) -> usize + Sync),
-    pub(super) grid: RateGrid,
-    /// An upper bound on the cost of each query under this policy, if it guarantees one.
-    pub(super) max_costs: Option<&'a [Nanos]>,
 }
 
 /// The search with one seed's arrivals, and all its results.
@@ -69,16 +94,17 @@ impl<'a> SeedSearch<'a> {
     /// The lowest step, and thus highest rate, that meets the objective; `None` if none does.
     ///
     /// All tried rates below it meet the objective, and the next rate above does not. The search starts at `begin`.
-    /// `look_below` adds a check at this number of steps below the result.
+    /// `look_below` adds a check at this share of the result.
     ///
     /// # Errors
     /// If the policy does not fit the machine or breaks its contract.
-    pub(super) fn highest(&mut self, begin: u32, look_below: Option<u32>) -> Result<Option<u32>, SimError> {
+    pub(super) fn highest(&mut self, begin: u32, look_below: Option<f64>) -> Result<Option<u32>, SimError> {
         let mut begin = begin;
+        let grid = self.context.candidate.grid;
         loop {
             let Some(found) = self.descend_or_climb(begin)? else { return Ok(None) };
-            let below = found + look_below.unwrap_or(0);
-            if below > self.context.grid.lowest() || self.meets(below)? {
+            let below = look_below.map_or(found, |share| grid.step_at(share * grid.rate_qps(found)));
+            if self.meets(below)? || below == grid.lowest() {
                 // Runs from another starting point may have failed at a lower rate.
                 match self.lowest_failure().filter(|&failed| failed > found) {
                     Some(failed) => begin = failed + 1,
@@ -94,7 +120,7 @@ impl<'a> SeedSearch<'a> {
     ///
     /// # Errors
     /// The errors of [`highest`](Self::highest).
-    pub(super) fn found(&mut self, begin: u32, look_below: Option<u32>) -> Result<Found, SimError> {
+    pub(super) fn found(&mut self, begin: u32, look_below: Option<f64>) -> Result<Found, SimError> {
         let step = self.highest(begin, look_below)?;
         Ok(Found { step, flips: self.flips() })
     }
@@ -110,7 +136,7 @@ impl<'a> SeedSearch<'a> {
     }
 
     fn descend_or_climb(&mut self, begin: u32) -> Result<Option<u32>, SimError> {
-        let lowest = self.context.grid.lowest();
+        let lowest = self.context.candidate.grid.lowest();
         limit_from(begin, lowest, |step| self.meets(step))
     }
 
@@ -122,13 +148,21 @@ impl<'a> SeedSearch<'a> {
         if let Some(&known) = self.tried.get(&step) {
             return Ok(known);
         }
-        let SearchContext { experiment, policy, criterion, queries, grid, max_costs } = self.context;
+        let SearchContext { search, candidate, queries } = self.context;
+        let &Candidate { policy, grid, ref max_costs, .. } = candidate;
         let rate_qps = grid.rate_qps(step);
+        let criterion = search.criterion_at(candidate, rate_qps)?;
         let arrivals = self.arrivals.first(queries(rate_qps));
-        let is_certain = |max_costs| certificate::is_schedulable(max_costs, &arrivals, rate_qps, criterion.limit);
-        let holds = max_costs.is_some_and(is_certain) || {
-            let allowed = criterion.allowed(arrivals.len());
-            let played = probe(experiment, policy, criterion, allowed, &arrivals, rate_qps);
+        let is_certain =
+            |max_costs: &Vec<Nanos>| certificate::is_schedulable(max_costs, &arrivals, rate_qps, criterion.strictest());
+        let holds = max_costs.as_ref().is_some_and(is_certain) || {
+            let run = ProbeRun {
+                criterion,
+                allowed_of: arrivals.len(),
+                pass: search.length.pass_seconds(rate_qps),
+                must_settle: false,
+            };
+            let played = probe(search.experiment, policy, run, &arrivals, rate_qps);
             Probe::or_lost(played, rate_qps, grid.top_qps, arrivals.len())?.holds()
         };
         self.tried.insert(step, holds);
@@ -203,12 +237,18 @@ mod tests {
     #[test]
     fn each_rate_of_a_grid_has_its_step() {
         for ratio in [1.005, 1.01] {
-            let grid = RateGrid { top_qps: 12_345.0, ratio };
+            let grid = RateGrid::new(12_345.0, f64::INFINITY, ratio);
             for step in [0, 1, 7, 300, grid.lowest()] {
                 assert_eq!(grid.step_at(grid.rate_qps(step)), step);
                 assert_eq!(grid.step_at(0.999 * grid.rate_qps(step)), (step + 1).min(grid.lowest()));
             }
             assert_eq!(grid.step_at(1e9), 0);
+            for step in 0..300 {
+                let [rate, next] = [step, step + 1].map(|step| grid.rate_qps(step));
+                let distance = 12_345.0 - rate;
+                assert!(rate < 12_345.0 && next < rate && rate - next <= distance && rate / next <= ratio + 1e-9);
+            }
+            assert_eq!(RateGrid::new(100.0, 50.0, ratio).rate_qps(1), 50.0 / ratio);
         }
     }
 

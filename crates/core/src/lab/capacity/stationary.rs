@@ -10,18 +10,18 @@
 //!           |warm|--+--+--+--+--|    20 parts
 //! ```
 //!
-//! Each series has a [drift](crate::base::stats::drift_by_phase) with a test that takes account of its autocorrelation.
+//! Each series has a [drift](crate::base::stats::drift) with a test that takes account of its autocorrelation.
 //! Recorded arrivals are compared pass by pass: their parts are phases of a pass, and each phase is compared with itself.
 //!
 //! A *busy period* is a stretch in which all lanes work. It has ended if a lane waited for a query: the lane's next query
 //! arrived after the lane had finished. A run is settled if this happened in at least ten of its parts.
 
-use crate::base::stats::{Drift, drift_by_phase};
+use crate::base::stats::{Drift, drift};
 use crate::base::time::Nanos;
 use crate::lab::Unsteady;
 use crate::sched::LogRow;
 
-/// Parts of a run without passes, and those among them that are its warm-up.
+/// Parts of a run without passes, and those among them that are its warm-up; at least as many of a run with many passes.
 const PARTS: usize = 25;
 const WARM_UP: usize = 5;
 /// Phases of a pass through recorded arrivals.
@@ -58,13 +58,19 @@ struct Part {
 impl Parts {
     /// The parts of a run of this length. Arrivals that repeat after `pass` seconds are compared pass by pass.
     pub(super) fn new(seconds: f64, pass: Option<f64>) -> Self {
-        // Phases are told apart while passes are few; of many, each part has several passes.
-        let passes = pass.map(|pass| (seconds / pass).round() as usize);
-        let (phases, parts) = match passes {
-            Some(passes @ 2..PARTS) => (PHASES, PHASES * passes),
-            _ => (1, PARTS),
+        let seconds = seconds.max(1e-9);
+        let (phases, parts, by_second) = match pass.map(|pass| (pass, (seconds / pass).round() as usize)) {
+            None => (1, PARTS, PARTS as f64 / seconds),
+            // A pass cannot be compared with itself.
+            Some((_, 0 | 1)) => (0, PARTS, PARTS as f64 / seconds),
+            Some((pass, passes @ 2..PARTS)) => (PHASES, PHASES * passes, PHASES as f64 / pass),
+            // Of many passes each part has one, or several.
+            Some((pass, passes)) => {
+                let several = passes / PARTS;
+                (1, passes / several, 1.0 / (several as f64 * pass))
+            }
         };
-        let by_ns = parts as f64 / seconds.max(1e-9) / 1e9;
+        let by_ns = by_second / 1e9;
         let (all, ages) = (vec![Part::default(); parts], vec![Nanos::ZERO; parts * MOMENTS]);
         Self { by_ns, phases, parts: all, ages, finished: Vec::new() }
     }
@@ -99,10 +105,10 @@ impl Parts {
     }
 
     /// The drifts of the age of the oldest query and of the mean delay, in nanoseconds, from the first to the last part after the
-    /// warm-up; `None` of a run that has no queries in some part.
+    /// warm-up; `None` of a run that has no queries in some part, or a single pass.
     pub(super) fn drifts(&self) -> Option<[Drift; 2]> {
-        let warm_up = if self.phases == 1 { WARM_UP } else { 0 };
-        if self.parts.iter().any(|part| part.queries == 0) {
+        let warm_up = if self.phases == 1 { self.parts.len() * WARM_UP / PARTS } else { 0 };
+        if self.phases == 0 || self.parts.iter().any(|part| part.queries == 0) {
             return None;
         }
         let ages =
@@ -110,7 +116,7 @@ impl Parts {
         let ages: Vec<f64> = ages.skip(warm_up).collect();
         let means = self.parts.iter().map(|part| part.delays / f64::from(part.queries));
         let means: Vec<f64> = means.skip(warm_up).collect();
-        Some([drift_by_phase(&ages, self.phases)?, drift_by_phase(&means, self.phases)?])
+        Some([drift(&ages, self.phases)?, drift(&means, self.phases)?])
     }
 
     /// Which of the two series grows, if one does.
