@@ -121,12 +121,12 @@ fn validate_says_so_where_nothing_had_been_driven() {
 fn a_stopped_program_notes_the_gaps() {
     let _alone = crate::alone();
     let lab = tiny_lab();
-    let live = "live index --queries queries.tsv --workload cpu.workload.csv --gpu none --cpus 1 --estimates oracle --rate 500 \
+    let live = "live index --queries queries.tsv --workload cpu.workload.csv --gpu none --cpus 1 --policy cpu-only --estimates oracle --rate 500 \
                 --num-queries 2000 --deadline-ms 5000 --out results";
     let mut child = command(lab.path(), live).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     // The run has begun once its line is on the screen.
-    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let began = lines.map_while(Result::ok).any(|line| line.starts_with("run 1 of 1"));
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let began = lines.any(|line| line.starts_with("run 1 of 1"));
     assert!(began && child.try_wait().unwrap().is_none());
     let signal = |name: &str| {
         let sent = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();

@@ -200,12 +200,11 @@ fn pauses_of_the_drivers_core_are_its_gaps() {
     };
     let course = driven(&profile.model(&plain, |_| false)).course;
     let gaps = course.gaps(GapOf::Driver);
-    assert!((9..=11).contains(&gaps.count), "{gaps:?}");
-    let mean_ms = gaps.time.as_ms() / f64::from(gaps.count);
-    assert!((39.0..=40.0).contains(&mean_ms), "{gaps:?}");
-    assert!(course.longest.iter().all(|gap| gap.of == GapOf::Driver && gap.lasts() <= Nanos::from_ms(40.0)));
+    // Each lap begins at a moment of its own, so that two pauses may follow each other. A pause is seen from the next arrival.
+    assert!((5..=10).contains(&gaps.count) && (390.0..=400.0).contains(&gaps.time.as_ms()), "{gaps:?}");
+    assert!(course.longest.iter().all(|gap| gap.of == GapOf::Driver && gap.lasts() >= Nanos::from_ms(39.0)));
     assert!(
-        course.thirds.iter().all(|third| third.driver.count >= 3 && third.lag >= Nanos::from_ms(39.0)),
+        course.thirds.iter().all(|third| third.driver.count >= 1 && third.lag >= Nanos::from_ms(39.0)),
         "{course:?}"
     );
     assert_eq!(course.gaps(GapOf::Lanes), GapSum::default());
