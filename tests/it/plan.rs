@@ -54,7 +54,10 @@ fn own_service_times_spare_groups_and_shards_are_planned() {
     let count = rows[0]["machines"].as_str();
     assert!(said.starts_with(&format!("{count} machines {cheapest} under cpu-only")), "{said}");
     assert!(said.contains("1 of ") && said.contains(" groups spare") && said.contains(" loses to "), "{said}");
-    assert!(said.contains(" would serve ") && !said.contains("GPU"), "{said}");
+    assert!(
+        said.replace('\n', " ").contains(" machines hold 4000 q/s after the loss of 1: ") && !said.contains("GPU"),
+        "{said}"
+    );
     assert!(fs::read_to_string(dir.path().join("o/machines.csv")).unwrap().contains(",true,"), "{said}");
     assert!(dir.path().join("o/plan.svg").exists());
 }
@@ -85,7 +88,7 @@ fn a_machine_file_of_other_queries_is_named_in_text_file_and_json() {
         }
         let answer = &document["results"]["answer"];
         assert!(
-            answer["machine"] == "small" && answer["group_qps"].is_f64() && answer["served_share"].is_number(),
+            answer["machine"] == "small" && answer["group_qps"].is_number() && answer["served_share"].is_number(),
             "{answer}"
         );
     }
@@ -99,14 +102,17 @@ fn an_impossible_deadline_has_exit_code_3_and_names_the_nearest_feasible_plan() 
     assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(3), true), "{errors}");
     let expected = "error: no machine of the catalogue serves any rate within 2 ms (small: no policy sustains any rate within the \
                     deadline; large: no policy sustains any rate within the deadline); nearest: 1 machine small under \
-                    cpu-only within 3 ms, 365.2 per month\n";
+                    cpu-only within 3.464 ms, 365.2 per month\n";
     assert_eq!(errors, expected);
     assert!(!dir.path().join("o/plan.csv").exists());
     let output = plan(dir.path(), "--rate 100 --deadline-ms 2 --catalogue machines.csv --format json");
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let results = &document["results"];
     assert_eq!((output.status.code(), &results["answer"]), (Some(3), &serde_json::Value::Null), "{document}");
-    assert_eq!((&results["nearest"]["machine"], &results["nearest"]["deadline_ms"]), (&"small".into(), &3.into()));
+    let nearest = &results["nearest"];
+    assert!(
+        nearest["machine"] == "small" && nearest["deadline_ms"].as_f64().is_some_and(|ms| (3.0..4.0).contains(&ms))
+    );
 }
 
 #[test]

@@ -389,7 +389,7 @@ fn why(question: &Question, plans: &Plans, best: &Plan) -> String {
             ),
         }
     });
-    format!("{held}{after} {} q/s{with_margin}{why_not}", text(plans.typical_qps, 4))
+    format!("{held} {} q/s{after}{with_margin}{why_not}", text(plans.typical_qps, 4))
 }
 
 /// The best plan among other numbers of its machines.

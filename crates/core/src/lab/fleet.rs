@@ -179,12 +179,13 @@ impl Fleet {
         Ok((qps >= rate_qps, on_slow))
     }
 
-    /// Whether one group sustains a hundredth of its highest rate under some policy.
+    /// Whether one group, with service times that are `factor` times those of the type, sustains a hundredth of its highest rate
+    /// under some policy.
     ///
     /// # Errors
     /// As for [`capacity_qps`](Self::capacity_qps).
-    pub fn serves(&self, policies: &[BuiltIn]) -> Result<bool, StudyError> {
-        let (experiment, objective) = self.of(1, 1.0);
+    pub fn serves(&self, policies: &[BuiltIn], factor: f64) -> Result<bool, StudyError> {
+        let (experiment, objective) = self.of(1, factor);
         let search = CapacitySearch::new(&experiment, objective, self.length)?;
         Ok(search.serves(&policies.iter().collect::<Vec<_>>())?)
     }

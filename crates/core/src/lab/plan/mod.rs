@@ -565,7 +565,8 @@ fn gpu_pays_from(question: &Question, served: &[Served<'_>], draws: &Draws) -> O
 fn nearest(question: &Question, kinds: &[Kind<'_>], draws: &Draws) -> Result<Option<(Nanos, Plan)>, StudyError> {
     let relaxed = |factor: f64| question.deadline.scaled(factor);
     let serves = |factor: f64| {
-        let found = kinds.par_iter().map(|kind| kind.within(relaxed(factor)).serves(&kind.policies));
+        let found =
+            kinds.par_iter().map(|kind| kind.within(relaxed(factor)).serves(&kind.policies, draws.target.factor));
         Ok::<bool, StudyError>(found.collect::<Result<Vec<bool>, StudyError>>()?.contains(&true))
     };
     let mut fails = 1.0;
