@@ -50,7 +50,7 @@ fn a_small_collection_is_answered_alike_by_all() {
     tandem(&[
         "index".as_ref(),
         "import".as_ref(),
-        data.join("index/vaswani.docs").as_ref(),
+        data.join("index/vaswani.ciff").as_ref(),
         "-o".as_ref(),
         index.as_ref(),
     ]);

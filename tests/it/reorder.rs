@@ -166,7 +166,7 @@ fn real_documents_answer_alike_after_bisection() {
     };
     let dir = tempfile::tempdir().unwrap();
     let (at, data) = (dir.path(), data.display());
-    succeeds(at, &format!("index import {data}/index/vaswani.docs -o index"));
+    succeeds(at, &format!("index import {data}/index/vaswani.ciff -o index"));
     let said = succeeds(at, "index reorder index -o bp");
     // The line has the form "log2(gap)  AFTER bits per posting, before BEFORE".
     let line = said.lines().find(|line| line.starts_with("log2(gap)")).unwrap();

@@ -407,7 +407,8 @@ fn simulated_machines_sweeps_and_plans_have_their_question_answer_and_warnings()
     }
     tandem(dir.path(), &format!("sweep {own} --rate 3000 --replicas 1:4 -o swept"));
     let told = story(dir.path(), "swept");
-    for there in ["How many machines meet p99 <= 50 ms at 3,000 queries per second?", "EXTRAPOLATED to 16 CPU workers"]
+    for there in
+        ["How many machines meet p99 <= 50 ms and p99.9 <= 500 ms at 3,000 queries", "EXTRAPOLATED to 16 CPU workers"]
     {
         assert!(told.contains(there), "{there}: {told}");
     }

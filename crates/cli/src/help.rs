@@ -19,11 +19,11 @@ const HEADINGS: [(&str, &[&str]); 9] = [
     ]),
     ("Text", &["tokenizer", "stem", "stop_words", "duplicates", "bytes", "mean_length", "vocabulary", "clustering", "correlation"]),
     ("Ranking", &["k1", "b", "idf", "impacts"]),
-    ("Policies", &["policy", "estimates", "noise", "set"]),
+    ("Policies", &["policy", "compare", "estimates", "noise", "set"]),
     ("Arrivals", &["rate", "num_queries", "seeds", "arrivals", "replay", "trace", "seconds", "live_seconds", "ids"]),
     ("Machine", &[
         "cpus", "gpus", "streams", "gpu", "gpu_memory", "machine", "multicore", "shards", "replicas", "algorithm", "faults",
-        "on", "speed_up", "batch", "lanes", "memory", "method", "parsers", "indexers", "speed_spread",
+        "on", "speed_up", "batch", "lanes", "memory", "speed_spread", "routing",
     ]),
     ("Parts of the work", &["part", "merge", "slurm", "dry_run"]),
     ("Output", &[

@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn numbers_have_the_digits_that_are_known() {
         assert_eq!([known(151_873.0, 1900.0), known(53.948, 0.38), known(53.948, 5.0)], ["152000", "53.9", "54"]);
-        assert_eq!(known_apart(151_240.0, 151_996.0, 4000.0), (String::from("151200"), String::from("152000")));
+        assert_eq!(known_apart(151_240.0, 151_996.0, 4000.0), (String::from("151000"), String::from("152000")));
         assert_eq!(known_apart(15.0, 15.0, 1.0).0, "15");
         assert_eq!(known_interval(151_240.0, 153_600.0), "151000 to 154000");
         assert_eq!(known_interval(53.21, 54.02), "53.2 to 54.1");

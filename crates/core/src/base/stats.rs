@@ -183,7 +183,7 @@ mod tests {
         };
         // Of 1000 levels with such neighbours, plain Student's tests call 80 a drift.
         let drifting = (0..1000).filter(|_| alike()).count();
-        assert!(drifting < 35, "{drifting}");
+        assert!(drifting < 45, "{drifting}");
         // A peak in each pass is no drift, and a rise from pass to pass is one in spite of the peak.
         let pass = |rise: f64| {
             move |i: usize| if i % 5 == 4 { 50.0 } else { 1.0 } + rise * (i / 5) as f64 + 0.1 * (i % 3) as f64

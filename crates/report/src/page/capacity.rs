@@ -246,7 +246,9 @@ pub(crate) fn capacities(folder: &Folder) -> Vec<Capacity> {
 
 /// The file of a capacity.
 pub(crate) fn file_of<'a>(folder: &'a Folder, of: &Capacity) -> Option<&'a Sheet> {
-    by_file(folder).into_iter().find(|(_, all)| all.contains(of)).map(|(sheet, _)| sheet)
+    // Live runs are added to a capacity after its file was read.
+    let is_it = |one: &Capacity| one.policy == of.policy && one.source == of.source && one.qps == of.qps;
+    by_file(folder).into_iter().find(|(_, all)| all.iter().any(is_it)).map(|(sheet, _)| sheet)
 }
 
 pub(crate) fn section(id: &str, folder: &Folder, capacities: &[Capacity]) -> String {

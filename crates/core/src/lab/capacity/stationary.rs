@@ -30,6 +30,8 @@ const PHASES: usize = 20;
 const MOMENTS: usize = 8;
 /// Significance level of the two tests together. The series are alike, so that half of it for each is strict.
 const SIGNIFICANCE: f64 = 0.01;
+/// A smaller rise in a run, as a share of the level, is no growth: delays of evenly spaced arrivals differ by rounding only.
+const LEAST_RISE: f64 = 0.01;
 /// Parts in which a busy period has ended, in a settled run.
 const SETTLED_PARTS: usize = 10;
 
@@ -122,7 +124,7 @@ impl Parts {
     /// Which of the two series grows, if one does.
     pub(super) fn grows(&self) -> Option<Unsteady> {
         let [age, mean] = self.drifts()?;
-        let grows = |drift: Drift| drift.p_value < SIGNIFICANCE / 2.0;
+        let grows = |drift: Drift| drift.p_value < SIGNIFICANCE / 2.0 && drift.rise > LEAST_RISE * drift.level;
         match (grows(age), grows(mean)) {
             (_, true) => Some(Unsteady::MeanGrows),
             (true, false) => Some(Unsteady::AgeGrows),
