@@ -195,7 +195,7 @@ fn ctrl_c_and_kill_end_a_run_cleanly_keep_what_was_measured_and_say_so_by_the_ex
         let output = child.wait_with_output().unwrap();
         let out = String::from_utf8(output.stdout).unwrap();
         assert_eq!(output.status.code(), Some(code), "{out}");
-        assert!(out.contains("interrupted in run 1 of 3") && out.contains("were not released"), "{out}");
+        assert!(out.contains("interrupted in run 1 of 2") && out.contains("were not released"), "{out}");
         let summary = std::fs::read_to_string(lab.path().join("results/summary.csv")).unwrap();
         let (log, _) = RunLog::read(&log_path).unwrap();
         let measured = usize::from(!log.rows.is_empty());

@@ -118,13 +118,16 @@ fn how_narrow(best: &Capacity, shown: &[Capacity]) -> Vec<String> {
     vec![sentence]
 }
 
+/// The live runs at a rate, of which the majority decides.
 fn live_run(best: &Capacity, run: &LiveRun) -> String {
     let outcome = if run.held { "met" } else { "missed" };
     let late = match (run.late, run.queries) {
-        (Some(late), Some(queries)) => format!(": {} of {} queries were late", number(late), number(queries)),
+        (Some(late), Some(queries)) => {
+            format!("; in all of them together {} of {} queries were late", number(late), number(queries))
+        }
         _ => String::new(),
     };
-    format!("A live run at {} queries per second {outcome} the objective{late}.", best.rate(run.qps))
+    format!("Most live runs at {} queries per second {outcome} the objective{late}.", best.rate(run.qps))
 }
 
 fn share_of_bound(best: &Capacity) -> Option<String> {
