@@ -15,9 +15,10 @@ use std::time::{Duration, Instant};
 use tandem::base::quantile::Times;
 use tandem::corpus::Tokenizer;
 use tandem::index::Index;
-use tandem::query::{LogOptions, Mode, look_up, read_log};
+use tandem::query::{LogOptions, look_up, read_log};
 use tandem::search::cpu::{Algorithm, CpuExecutor};
 use tandem::search::{Executor, Hit};
+use tandem::traffic::Mode;
 
 fn main() -> Result<(), Box<dyn Error>> {
     // Cargo adds the argument `--bench`.

@@ -11,13 +11,14 @@ use std::error::Error;
 use tandem::base::ids::JobId;
 use tandem::base::machine::PerClass;
 use tandem::base::time::Nanos;
-use tandem::cost::{Cost, MachineModel, ModelKind, shipped::default_workload};
-use tandem::lab::{Comparison, Estimates, RunLength, Silent, SimulatedMachine, experiment};
-use tandem::query::Mode;
+use tandem::cost::shipped::default_workload;
+use tandem::cost::{Cost, MachineModel, ModelKind};
 use tandem::report::policies::compare;
 use tandem::sched::{
     Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyError, PolicyFactory, PolicyKind, PolicyOptions, preferred_class,
 };
+use tandem::study::{Comparison, Estimates, RunLength, Silent, SimulatedMachine, experiment};
+use tandem::traffic::Mode;
 
 /// By class of processor, the waiting jobs by their estimated time there. A job is in all of these heaps. Its
 /// remaining entries are dropped when they reach the top.

@@ -11,10 +11,10 @@ use std::time::Instant;
 
 use tandem::base::time::Nanos;
 use tandem::files::{Provenance, set_commit};
-use tandem::lab::plan::{Candidate, Demand, Question, plan, plan_by, shipped_catalogue};
-use tandem::lab::{Estimates, Objective, RunLength, named_workload_in};
-use tandem::query::Mode;
 use tandem::sim::Routing;
+use tandem::study::plan::{Candidate, Demand, Question, plan, plan_by, shipped_catalogue};
+use tandem::study::{Estimates, Objective, RunLength, named_workload_in};
+use tandem::traffic::Mode;
 
 const WIKIPEDIA: &str = "enwiki-tb05-h200";
 const GOV2: &str = "synthetic-gov2-h200";

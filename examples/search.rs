@@ -11,9 +11,10 @@ use tandem::base::ids::QueryId;
 use tandem::corpus::{Collection, Tokenizer};
 use tandem::index::{Bm25, Index};
 use tandem::indexing::{BuildOptions, build_from_text};
-use tandem::query::{Mode, Query};
+use tandem::query::Query;
 use tandem::search::Executor;
 use tandem::search::cpu::{Algorithm, CpuExecutor};
+use tandem::traffic::Mode;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);

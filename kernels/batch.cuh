@@ -1,4 +1,4 @@
-// batch.cuh: a batch of queries as written by the host (crates/core/src/search/gpu/batch.rs).
+// batch.cuh: a batch of queries as written by the host (crates/engine/src/search/gpu/batch.rs).
 #pragma once
 
 #include "merge.cuh"

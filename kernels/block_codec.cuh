@@ -9,7 +9,7 @@
 //
 // Data begins at any byte, so words are read in pairs and shifted. Only words with bits of the block are read. Index::open has
 // decoded every block, so nothing is checked again. Every function here with shuffles is called by the whole warp for one
-// block. crates/core/src/index/layout.rs describes the format; the host's reader is crates/core/src/index/packed.
+// block. crates/engine/src/index/layout.rs describes the format; the host's reader is crates/engine/src/index/packed.
 #pragma once
 
 #include "tandem.cuh"

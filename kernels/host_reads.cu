@@ -1,7 +1,7 @@
 // host_reads.cu: the rate of scattered reads of page-locked host memory across the bus. A compile unit of its own.
 //
 // Groups of threads read pieces of 32 to 512 bytes, sixteen bytes per thread, at random places of a large array, like searches
-// of host-resident blocks. Only crates/core/src/search/device/host_reads.rs launches this kernel.
+// of host-resident blocks. Only crates/engine/src/search/device/host_reads.rs launches this kernel.
 // In:   an array. Out: a sum, which keeps the compiler from dropping the reads.
 // Launch bounds: 256 threads. Bound by the bus.
 

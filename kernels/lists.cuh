@@ -21,7 +21,7 @@
 // bus: their headers name rows behind the border (Lists::rows_from). Headers and directories are always in device memory, so a
 // block is read only if its bound reaches the threshold.
 //
-// transcode.cu writes this form; the host's reader is in the tests of crates/core/src/search/gpu/lists.rs.
+// transcode.cu writes this form; the host's reader is in the tests of crates/engine/src/search/gpu/lists.rs.
 #pragma once
 
 #include "tandem.cuh"

@@ -1,6 +1,6 @@
 // tandem.cuh: sizes, argument structures, scoring and keys of the search kernels.
 //
-// The host's copies are in crates/core/src/search/gpu/arguments.rs (structures) and kernels.rs (sizes). `tandem_layout` and
+// The host's copies are in crates/engine/src/search/gpu/arguments.rs (structures) and kernels.rs (sizes). `tandem_layout` and
 // `tandem_offsets` below export all values, sizes and offsets of fields that must agree. The host compares them at load, so a
 // change on one side only never reaches a query.
 #pragma once

@@ -20,11 +20,12 @@ use tandem::base::time::Nanos;
 use tandem::cost::{Cost, MachineModel};
 use tandem::index::{Bm25, Index, IndexBuilder};
 use tandem::live::{self, Ending, LanePool, LaneWork, LiveOutcome, LiveQuery, LiveRun, QuerySet};
-use tandem::query::{Mode, Query};
+use tandem::query::Query;
 use tandem::sched::{Job, Jobs, Lane, LanesToPoll, Next, Policy};
 use tandem::search::cpu::CpuExecutor;
 use tandem::search::gpu::GpuExecutor;
 use tandem::search::{Answers, Executor, Pipeline, Request};
+use tandem::traffic::Mode;
 
 /// A kernel that writes to an invalid address.
 const WILD: &str = "

@@ -19,7 +19,7 @@ use self::claims::{Claim, Claims, MAX_TASKS};
 mod atomics {
     pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 }
-#[path = "../crates/core/src/search/cpu/multicore/pool/claims.rs"]
+#[path = "../crates/engine/src/search/cpu/multicore/pool/claims.rs"]
 mod claims;
 
 /// Searching threads: the owner of the slot and helpers.

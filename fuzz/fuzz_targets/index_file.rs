@@ -7,9 +7,10 @@ use std::sync::{Arc, OnceLock};
 use libfuzzer_sys::fuzz_target;
 use tandem::base::ids::{QueryId, TermId};
 use tandem::index::{Bm25, FILE_NAME, Index, IndexBuilder};
-use tandem::query::{Mode, Query};
+use tandem::query::Query;
 use tandem::search::Executor;
 use tandem::search::cpu::{Algorithm, CpuExecutor};
+use tandem::traffic::Mode;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Words of a good index's smallest kinds of lists: one posting, a few, a block, a block and more,

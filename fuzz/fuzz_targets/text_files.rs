@@ -7,12 +7,14 @@ use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
 use tandem::cost::{MachineProfile, ModelFile, Workload};
-use tandem::files::{InputError, Text};
+use tandem::files::InputError;
 use tandem::indexing::reorder::{Permutation, read_scores};
-use tandem::lab::{plan::read_catalogue, read_faults};
-use tandem::query::{Recording, Replay, Trace};
+use tandem::query::Text;
 use tandem::report::effectiveness::Qrels;
 use tandem::sched::RunLog;
+use tandem::study::plan::read_catalogue;
+use tandem::study::read_faults;
+use tandem::traffic::{Recording, Replay, Trace};
 
 /// A reader of files.
 type Reader = fn(&Path) -> Result<(), InputError>;

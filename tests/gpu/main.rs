@@ -17,11 +17,12 @@ use tandem::base::quantile::median;
 use tandem::corpus::{Collection, Tokenizer};
 use tandem::index::{Bm25, Idf, Index, IndexBuilder};
 use tandem::indexing::{BuildOptions, build_from_text};
-use tandem::query::{Mode, Query, prepare_queries};
+use tandem::query::{Query, prepare_queries};
 use tandem::search::cpu::CpuExecutor;
 use tandem::search::device::{GpuError, list_gpus};
 use tandem::search::gpu::{GpuExecutor, MAX_K, MAX_TERMS};
 use tandem::search::{self, Answers, ExecError, Executor, Hit, Pipeline, Request};
+use tandem::traffic::Mode;
 
 mod batches;
 mod tiered;

@@ -5,10 +5,10 @@ use tandem::base::machine::{Class, Machine};
 use tandem::base::random::Random;
 use tandem::base::time::Nanos;
 use tandem::cost::{BatchCost, Cost};
-use tandem::lab::{Capacity, CapacitySearch, ClosedForm, Objective, RunLength, Tally};
-use tandem::query::{ArrivalProcess, unit_arrivals};
 use tandem::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 use tandem::sim::{Arrivals, Experiment, SimQuery};
+use tandem::study::{Capacity, CapacitySearch, ClosedForm, Objective, RunLength, Tally};
+use tandem::traffic::{ArrivalProcess, unit_arrivals};
 
 /// Mean service time of the single servers; the deadline is a hundred services.
 const SERVICE_MS: f64 = 5.0;

@@ -13,9 +13,9 @@ use tandem::cost::machine_profile::{
     DispatcherCosts, DispatcherProfile, LaneProfile, Observed, Pauses, Ratios, RoundCost,
 };
 use tandem::cost::{Cost, MachineModel, MachineProfile};
-use tandem::query::{ArrivalProcess, unit_arrivals};
 use tandem::sched::{PolicyKind, PolicyOptions, RunLog};
 use tandem::sim::{Arrivals, Cluster, ClusterShape, Experiment, Routing, ShardCosts, SimQuery, simulate};
+use tandem::traffic::{ArrivalProcess, unit_arrivals};
 
 const REPLICATIONS: u64 = 16;
 const QUERIES: usize = 40_000;

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use tandem::base::ids::QueryId;
 use tandem::index::{Bm25, FILE_NAME, Index, IndexBuilder};
-use tandem::query::{Mode, Query};
+use tandem::query::Query;
 use tandem::search::Executor;
 use tandem::search::cpu::{Algorithm, CpuExecutor};
+use tandem::traffic::Mode;
 use xxhash_rust::xxh3::xxh3_64;
 
 const NUM_DOCS: u32 = 3000;

@@ -27,10 +27,11 @@ use tandem::index::{Bm25, Index};
 use tandem::indexing::quantise;
 use tandem::indexing::reorder::{BisectionOptions, apply, bisect};
 use tandem::papers::codec::{Column, ListColumns, MAX_BLOCK_LEN, all_codecs};
-use tandem::query::{Mode, Query, QueryTerm, prepare_queries};
+use tandem::query::{Query, QueryTerm, prepare_queries};
 use tandem::search::cpu::multicore::{Cores, FineGrained, Served, Stream, adaptive_lanes, inter_lanes, serve};
 use tandem::search::cpu::{Algorithm, CpuExecutor};
 use tandem::search::{ExecError, Executor, Hit, TopK};
+use tandem::traffic::Mode;
 
 use crate::skipped;
 

@@ -13,10 +13,11 @@ use tandem::cost::{Cost, MachineModel};
 use tandem::live::{
     self, Ending, Faulty, LanePool, LaneWork, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet, RunClock,
 };
-use tandem::query::{Mode, Query};
+use tandem::query::Query;
 use tandem::sched::{Job, Jobs, Lane, LanesToPoll, Next, Policy};
 use tandem::search::device::GpuError;
 use tandem::search::{Answers, ExecError, Execution, Executor, Hit, Pipeline, Request};
+use tandem::traffic::Mode;
 
 /// First come, first served, in batches, on any lane.
 struct Fifo(usize);

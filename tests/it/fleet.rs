@@ -9,17 +9,17 @@ use tandem::base::machine::{Class, Machine, PerClass};
 use tandem::base::random::{Random, exp};
 use tandem::base::time::Nanos;
 use tandem::cost::{Cost, MachineModel, Measured, Workload, WorkloadRow};
-use tandem::lab::plan::{Candidate, Demand, MachineType, Plan, Plans, Question, plan, plan_by};
-use tandem::lab::sweep::{Axes, Sweep, SweepOptions, SweepWorkload};
-use tandem::lab::{
-    Comparison, DELAY_QUERIES, Estimates, Fleet, Objective, PolicyResults, RunLength, Silent, SimulatedMachine,
-    avoids_peak, draw_all, paired, peak, sim_queries,
-};
-use tandem::query::{ArrivalProcess, Features, Mode, Recording, Replay};
 use tandem::sched::{
     Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyError, PolicyFactory, PolicyKind, PolicyOptions,
 };
 use tandem::sim::{Cluster, ClusterShape, Experiment, Routing, ShardCosts, SimQuery};
+use tandem::study::plan::{Candidate, Demand, MachineType, Plan, Plans, Question, plan, plan_by};
+use tandem::study::sweep::{Axes, Sweep, SweepOptions, SweepWorkload};
+use tandem::study::{
+    Comparison, DELAY_QUERIES, Estimates, Fleet, Objective, PolicyResults, RunLength, Silent, SimulatedMachine,
+    avoids_peak, draw_all, paired, peak, sim_queries,
+};
+use tandem::traffic::{ArrivalProcess, Features, Mode, Recording, Replay};
 
 /// Service times of these microseconds.
 fn workload(times_us: &[f64]) -> Workload {
@@ -131,11 +131,11 @@ fn the_margin_serves_nine_of_ten_draws_and_one_machine_less_does_not() {
 
 #[test]
 fn cores_of_tandems_own_lanes_include_the_dispatcher_and_other_service_times_use_all() {
-    let workers = |cores, gpus, own| tandem::lab::workers(cores, gpus, own).ok();
+    let workers = |cores, gpus, own| tandem::study::workers(cores, gpus, own).ok();
     assert_eq!([1, 2, 16].map(|cores| workers(cores, 0, false)), [Some(1), Some(2), Some(16)]);
     assert_eq!([1, 2, 16].map(|cores| workers(cores, 0, true)), [None, Some(1), Some(15)]);
     assert_eq!([1, 2, 3, 16].map(|cores| workers(cores, 1, true)), [None, Some(0), Some(1), Some(14)]);
-    let why = tandem::lab::workers(4, 4, true).unwrap_err();
+    let why = tandem::study::workers(4, 4, true).unwrap_err();
     assert!(why.starts_with("its number of cores is 4, expected at least 5: the dispatcher"), "{why}");
 }
 

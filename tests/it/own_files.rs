@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use tandem::base::machine::Class;
 use tandem::cost::Workload;
-use tandem::query::{ArrivalProcess, Mode, Recording, Replay, Stretch, UnitTimes};
+use tandem::traffic::{ArrivalProcess, Mode, Recording, Replay, Stretch, UnitTimes};
 
 fn tandem(dir: &Path, arguments: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tandem"));

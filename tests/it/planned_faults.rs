@@ -10,9 +10,10 @@ use tandem::base::time::Nanos;
 use tandem::cost::machine_profile::{DispatcherCosts, DispatcherProfile, RoundCost};
 use tandem::cost::{BatchCost, Cost, MachineModel, MachineProfile};
 use tandem::live::{self, Ending, LanePool, LaneWork, LiveQuery, LiveRun, QuerySet};
-use tandem::query::{Mode, Query};
+use tandem::query::Query;
 use tandem::sched::{BuiltIn, PolicyFactory, PolicyKind, PolicyOptions, RunLog, Shed};
 use tandem::sim::{SimQuery, SimRun, simulate};
+use tandem::traffic::Mode;
 
 const DEADLINE: Nanos = Nanos(40_000);
 

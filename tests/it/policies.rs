@@ -280,7 +280,7 @@ fn batching_gpu(cpus: usize) -> Experiment {
             ..Machine::default().with_cpus(cpus).with_gpus(1, 1, 2).into()
         },
         deadline: Nanos::from_ms(50.0),
-        arrivals: vec![Arrivals::drawn(&tandem::query::ArrivalProcess::Poisson, 1, n, queries.len())],
+        arrivals: vec![Arrivals::drawn(&tandem::traffic::ArrivalProcess::Poisson, 1, n, queries.len())],
         queries,
     }
 }

@@ -9,10 +9,10 @@ use tandem::base::ids::QueryId;
 use tandem::base::machine::Machine;
 use tandem::base::time::Nanos;
 use tandem::cost::Cost;
-use tandem::lab::{CapacitySearch, Objective, RunLength, play_all};
-use tandem::query::{ArrivalProcess, Priorities};
 use tandem::sched::{PolicyFactory, PolicyKind, PolicyOptions, RunLog};
 use tandem::sim::{Arrivals, Experiment, SimQuery, simulate};
+use tandem::study::{CapacitySearch, Objective, RunLength, play_all};
+use tandem::traffic::{ArrivalProcess, Priorities};
 
 /// A CPU worker, or several, and queries of these milliseconds.
 fn experiment(cpus: usize, ms: &[f64], arrivals: Arrivals) -> Experiment {

@@ -7,7 +7,7 @@ use tandem::base::machine::Class;
 use tandem::cost::{ModelFile, TrainOptions};
 use tandem::cost::{Workload, train};
 use tandem::index::{Bm25, IndexBuilder};
-use tandem::query::Mode;
+use tandem::traffic::Mode;
 
 const DOCS: u32 = 5000;
 

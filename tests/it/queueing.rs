@@ -8,9 +8,9 @@ use tandem::base::ids::QueryId;
 use tandem::base::machine::{Class, Machine};
 use tandem::base::time::Nanos;
 use tandem::cost::Cost;
-use tandem::query::{ArrivalProcess, draw_queries, unit_arrivals};
 use tandem::sched::{LogRow, PolicyKind, PolicyOptions, RunLog, ShedJob, Sink};
 use tandem::sim::{Arrivals, Experiment, SimQuery, simulate};
+use tandem::traffic::{ArrivalProcess, draw_queries, unit_arrivals};
 
 const REPLICATIONS: u64 = 20;
 const QUERIES: usize = 40_000;

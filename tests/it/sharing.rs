@@ -8,12 +8,12 @@ use tandem::base::ids::{JobId, ProcessorId, QueryId};
 use tandem::base::machine::{Class, Machine, PerClass};
 use tandem::base::time::Nanos;
 use tandem::cost::{BatchCost, Cost, MachineModel, Parallelism, SpeedUp};
-use tandem::lab::Tally;
-use tandem::query::ArrivalProcess;
 use tandem::sched::{
     Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyError, PolicyFactory, PolicyKind, PolicyOptions, RunLog,
 };
 use tandem::sim::{Arrivals, Experiment, SimQuery, simulate};
+use tandem::study::Tally;
+use tandem::traffic::ArrivalProcess;
 
 /// Five queries, of which one is ten times as long as the median.
 const MS: [f64; 5] = [1.2, 2.4, 3.6, 6.0, 36.0];

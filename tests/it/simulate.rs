@@ -8,10 +8,10 @@ use tandem::base::machine::{Class, Idle};
 use tandem::base::time::Nanos;
 use tandem::cost::machine_profile::{DispatcherProfile, LaneProfile, Power};
 use tandem::cost::{MachineProfile, Workload};
-use tandem::lab::{Comparison, Estimates, Silent, SimulatedMachine, experiment};
-use tandem::query::Mode;
 use tandem::report::policies::compare;
 use tandem::sched::{PolicyKind, PolicyOptions};
+use tandem::study::{Comparison, Estimates, Silent, SimulatedMachine, experiment};
+use tandem::traffic::Mode;
 
 /// Forty OR queries of one to three terms, of which long ones are much faster on the GPU, and one AND query.
 fn workload() -> String {

@@ -5,10 +5,10 @@ use tandem::base::machine::Machine;
 use tandem::base::random::Random;
 use tandem::base::time::Nanos;
 use tandem::cost::Cost;
-use tandem::lab::{Capacity, CapacitySearch, Judge, Objective, RunLength, Unsteady, draw_all, relaxation};
-use tandem::query::ArrivalProcess;
 use tandem::sched::{PolicyKind, PolicyOptions};
 use tandem::sim::{Experiment, SimQuery};
+use tandem::study::{Capacity, CapacitySearch, Judge, Objective, RunLength, Unsteady, draw_all, relaxation};
+use tandem::traffic::ArrivalProcess;
 
 /// The phases of a hyperexponential service time with a squared coefficient of variation of 4: shares, and rates over the mean one.
 const HYPER: [(f64, f64); 2] = [(0.887_298, 1.774_597), (0.112_702, 0.225_403)];
@@ -47,7 +47,7 @@ fn capacity(experiment: &Experiment, kind: PolicyKind, length: RunLength) -> Cap
     search.of(&kind.with(PolicyOptions::default())).unwrap()
 }
 
-/// `cargo run --release -p tandem-core --example sustained -- growth` plays 200 runs of six queues.
+/// `cargo run --release -p tandem-model --example sustained -- growth` plays 200 runs of six queues.
 #[test]
 fn growth_is_found_at_a_load_of_1_02_and_not_at_0_95() {
     for (kind, cpus) in [(PolicyKind::CpuOnly, 1), (PolicyKind::StealingAdaptive, 15)] {

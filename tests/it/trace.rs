@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use tandem::query::Trace;
+use tandem::traffic::Trace;
 
 fn tandem(dir: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tandem")).args(arguments).current_dir(dir).output().expect("tandem runs")

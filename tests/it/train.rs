@@ -12,7 +12,7 @@ use tandem::cost::{
     shipped, train,
 };
 use tandem::files::Provenance;
-use tandem::query::{Features, Mode};
+use tandem::traffic::{Features, Mode};
 
 use crate::machine_of_queries;
 

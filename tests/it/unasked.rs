@@ -8,10 +8,10 @@ use tandem::base::machine::{Class, Machine};
 use tandem::base::random::NodeSeed;
 use tandem::base::time::Nanos;
 use tandem::cost::{Cost, MachineModel, MeasuredTimes, Workload, shipped};
-use tandem::lab::{Estimates, QueryLengths, draw_all, sim_queries};
-use tandem::query::{ArrivalProcess, Mode};
 use tandem::sched::{Dispatcher, Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions};
 use tandem::sim::{Experiment, drive};
+use tandem::study::{Estimates, QueryLengths, draw_all, sim_queries};
+use tandem::traffic::{ArrivalProcess, Mode};
 
 const QUERIES: usize = 4000;
 

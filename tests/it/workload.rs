@@ -11,8 +11,8 @@ use tandem::cost::BatchCost;
 use tandem::cost::batches::{BatchModel, BatchModels};
 use tandem::cost::{Measured, ModelKind, SpeedUp, Workload, WorkloadRow};
 use tandem::files::Provenance;
-use tandem::lab::{Estimates, sim_queries};
-use tandem::query::{Features, IndexFeatures, Mode};
+use tandem::study::{Estimates, sim_queries};
+use tandem::traffic::{Features, IndexFeatures, Mode};
 
 const HEADER: &str = "query_id,mode,terms,shortest,second_shortest,postings,cpu_us,gpu_us,results";
 

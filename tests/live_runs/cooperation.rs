@@ -6,10 +6,12 @@ use tandem::base::ids::QueryId;
 use tandem::base::machine::{Machine, PerClass};
 use tandem::base::time::Nanos;
 use tandem::cost::{Cost, shipped};
-use tandem::lab::{CapacitySearch, Estimates, Objective, QueryLengths, RunLength, best_length_threshold, sim_queries};
-use tandem::query::{ArrivalProcess, Mode};
 use tandem::sched::{BuiltIn, PolicyKind, PolicyOptions};
 use tandem::sim::{Arrivals, Experiment, SimQuery};
+use tandem::study::{
+    CapacitySearch, Estimates, Objective, QueryLengths, RunLength, best_length_threshold, sim_queries,
+};
+use tandem::traffic::{ArrivalProcess, Mode};
 
 /// Queries of 10 to 1000 blocks, many short and few long. A CPU takes a microsecond a block; a GPU takes a third, but
 /// more for long queries, whose ranges differ.

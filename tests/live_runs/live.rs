@@ -11,16 +11,17 @@ use tandem::base::ids::{DocId, JobId, QueryId};
 use tandem::base::machine::{Class, Machine, PerClass};
 use tandem::base::time::Nanos;
 use tandem::cost::{BatchCost, Cost, MachineModel, Parallelism, SpeedUp};
-use tandem::lab::Tally;
 use tandem::live::{
     self, Ending, GapOf, LanePool, LaneWork, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet, Record,
 };
-use tandem::query::{ArrivalProcess, Mode, Query};
+use tandem::query::Query;
 use tandem::sched::{
     Job, Jobs, Lane, LanesToPoll, LogRow, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions, ShedJob, Sink,
 };
 use tandem::search::{Answers, ExecError, Execution, Executor, Hit, Pipeline, Request};
 use tandem::sim::Arrivals;
+use tandem::study::Tally;
+use tandem::traffic::{ArrivalProcess, Mode};
 
 const DEADLINE: Nanos = Nanos(40_000);
 

@@ -12,11 +12,12 @@ use tandem::base::time::Nanos;
 use tandem::cost::{Cost, MachineModel, Parallelism, SpeedUp};
 use tandem::index::Index;
 use tandem::live::{self, Ending, Faulty, LanePool, LaneWork, LiveOutcome, LiveQuery, LiveRun, QuerySet, RunClock};
-use tandem::query::{Mode, Query};
+use tandem::query::Query;
 use tandem::sched::{Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions, RunLog};
 use tandem::search::cpu::multicore::inter_lanes;
 use tandem::search::cpu::{Algorithm, CpuExecutor};
 use tandem::search::{ExecError, Execution, Executor, Help, Hit};
+use tandem::traffic::Mode;
 
 /// The number of requested documents. Each core keeps more of them than fit its first memory for results.
 const K: usize = 1200;

@@ -7,11 +7,12 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use tandem_engine::search::device::list_gpus;
+
 use super::skipped;
 use cudarc::driver::sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT as MULTIPROCESSORS;
 use cudarc::driver::{CudaContext, LaunchConfig, PushKernelArg, result};
 use cudarc::nvrtc::Ptx;
-use tandem_core::search::device::list_gpus;
 
 /// A kernel that runs until the word at its argument is not 0.
 const SPIN: &str = "

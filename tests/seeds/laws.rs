@@ -5,11 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use tandem::base::ids::JobId;
 use tandem::base::time::Nanos;
 use tandem::cost::{BatchLoad, MachineModel};
-use tandem::lab::{Bound, Judge, Objective, Tally};
 use tandem::live::{self, Ending, LanePool, LiveRun};
-use tandem::query::{ArrivalProcess, unit_arrivals};
 use tandem::sched::{LogRow, PolicyFactory, PolicyKind, RunLog, Sink};
 use tandem::sim::{Experiment, OtherNodes, SimQuery, SimRun, bounds, certificate, clairvoyant, simulate};
+use tandem::study::{Bound, Judge, Objective, Tally};
+use tandem::traffic::{ArrivalProcess, unit_arrivals};
 
 use crate::scenario::Scenario;
 
@@ -318,7 +318,7 @@ impl<'c> Case<'c> {
 pub fn even_queue(seed: u64) -> Result<(), Broken> {
     use tandem::base::machine::Machine;
     use tandem::base::random::Random;
-    use tandem::lab::{CapacitySearch, RunLength};
+    use tandem::study::{CapacitySearch, RunLength};
     let mut random = Random::new(seed, 35);
     let (lanes, service) = (1 + random.below(4) as usize, Nanos(1_000 + u64::from(random.below(5_000_000))));
     let deadline = service.scaled(1.5 + 3.0 * random.unit());

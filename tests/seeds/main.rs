@@ -98,7 +98,9 @@ fn every_planted_error_is_found_and_reduced() {
 fn seed_50049() {
     use tandem::base::machine::FaultKind::*;
     use tandem::sched::PolicyKind::*;
-    use tandem::sched::{PolicyOptions, Shed::*, StealGuard::*};
+    use tandem::sched::PolicyOptions;
+    use tandem::sched::Shed::*;
+    use tandem::sched::StealGuard::*;
     use tandem::sim::Routing::*;
     let scenario = Scenario {
         seed: 50049,

@@ -5,9 +5,9 @@ use tandem::base::machine::{Class, FaultKind, FaultPlan, Machine, PerClass, Plan
 use tandem::base::random::Random;
 use tandem::base::time::Nanos;
 use tandem::cost::{BatchCost, Cost, MachineModel};
-use tandem::query::{ArrivalProcess, Burstiness};
 use tandem::sched::{PolicyKind, PolicyOptions, Shed, StealGuard};
 use tandem::sim::{Arrivals, Cluster, ClusterShape, Routing, ShardCosts, SimQuery};
+use tandem::traffic::{ArrivalProcess, Burstiness};
 
 use crate::machines::on_profile;
 
@@ -246,7 +246,9 @@ impl Scenario {
         let fields = format!("{self:#?}").replace('[', "vec![").replace('\n', "\n    ");
         format!(
             "#[test]\nfn seed_{}() {{\n    use tandem::base::machine::FaultKind::*;\n    use tandem::sched::PolicyKind::*;\n    \
-             use tandem::sched::{{PolicyOptions, Shed::*, StealGuard::*}};\n    use tandem::sim::Routing::*;\n    \
+             use tandem::sched::PolicyOptions;
+             use tandem::sched::Shed::*;
+             use tandem::sched::StealGuard::*;\n    use tandem::sim::Routing::*;\n    \
              let scenario = {fields};\n    assert_eq!(check(&scenario), Ok(()));\n}}\n",
             self.seed
         )

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
-use tandem_core::base::stats::significant;
-use tandem_core::base::time::Nanos;
-use tandem_core::files::{Provenance, write_atomically};
-use tandem_core::query::ArrivalProcess;
-use tandem_core::sim::Arrivals;
 use tandem_http::{Client, Dialect, Limits, Outcome, Record, Requests, Target};
+use tandem_model::base::stats::significant;
+use tandem_model::base::time::Nanos;
+use tandem_model::files::{Provenance, write_atomically};
+use tandem_model::sim::Arrivals;
+use tandem_model::traffic::ArrivalProcess;
 
 const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 22\r\n\r\n{\"hits\":{\"hits\":[{}]}}";
 const COLUMNS: &str = "threads,rate_qps,seconds,answered_qps,failed,lateness_p50_us,lateness_p99_us,lateness_p999_us,latency_p50_us,latency_p99_us";

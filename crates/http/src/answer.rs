@@ -5,12 +5,11 @@
 
 use std::time::{Duration, Instant};
 
-use tandem_core::base::time::Nanos;
-use tandem_core::lab::{
-    Calibration, Capacity, Driven, DrivenRun, LiveSearch, Prediction, Progress, Question, SystemLoad,
-};
-use tandem_core::live;
-use tandem_core::sim::Arrivals;
+use tandem_drive::lab::{Calibration, Driven, DrivenRun, LiveSearch, Prediction, Question, SystemLoad};
+use tandem_drive::live;
+use tandem_model::base::time::Nanos;
+use tandem_model::sim::Arrivals;
+use tandem_model::study::{Capacity, Progress};
 
 use crate::files::RunReport;
 use crate::predict::Simulated;

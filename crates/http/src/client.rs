@@ -19,8 +19,8 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use tandem_core::base::time::Nanos;
-use tandem_core::sim::{Arrivals, Routing};
+use tandem_model::base::time::Nanos;
+use tandem_model::sim::{Arrivals, Routing};
 
 use crate::HttpError;
 use crate::requests::Requests;

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use hyper::header::{HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_json::Value;
-use tandem_core::files::InputError;
+use tandem_model::files::InputError;
 
 use crate::requests::{placeholders, strings};
 use crate::run::Outcome;

@@ -9,10 +9,10 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use serde::Serialize;
-use tandem_core::base::stats::significant;
-use tandem_core::base::time::Nanos;
-use tandem_core::files::{Digits, Provenance, write_atomically, write_csv};
-use tandem_core::lab::Criterion;
+use tandem_model::base::stats::significant;
+use tandem_model::base::time::Nanos;
+use tandem_model::files::{Digits, Provenance, write_atomically, write_csv};
+use tandem_model::study::Criterion;
 
 use crate::profile::{QueryTime, Rung, ServerProfile};
 use crate::run::{Ending, Outcome, PERCENTILES, Record, Run};
@@ -34,7 +34,7 @@ struct RequestLine {
     server_ms: Option<Digits<6>>,
 }
 
-impl tandem_core::files::Record for RequestLine {}
+impl tandem_model::files::Record for RequestLine {}
 
 /// Writes the queries of a run.
 ///
@@ -176,7 +176,7 @@ struct ServiceLine {
     cpu_us: Digits<6>,
 }
 
-impl tandem_core::files::Record for ServiceLine {}
+impl tandem_model::files::Record for ServiceLine {}
 
 /// A line of `ladder.csv`.
 #[derive(Serialize, serde::Deserialize)]
@@ -189,7 +189,7 @@ struct LadderLine {
     failed: usize,
 }
 
-impl tandem_core::files::Record for LadderLine {}
+impl tandem_model::files::Record for LadderLine {}
 
 /// Writes the profile into a folder: `service_times.csv`, `ladder.csv` and `machine.json`. Returns the paths.
 ///
@@ -217,7 +217,7 @@ pub fn write_profile(out: &Path, provenance: &Provenance, profile: &ServerProfil
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_core::lab::Objective;
+    use tandem_model::study::Objective;
 
     #[test]
     fn histograms_are_read_back_and_every_column_has_a_value() {

@@ -45,7 +45,7 @@ pub use target::{Credentials, Target};
 pub enum HttpError {
     /// A dialect or another file cannot be used.
     #[error(transparent)]
-    Input(#[from] tandem_core::files::InputError),
+    Input(#[from] tandem_model::files::InputError),
     /// The URL, the host or the credentials are not allowed.
     #[error("{0}")]
     Target(String),
@@ -60,7 +60,7 @@ pub enum HttpError {
     Io(#[from] std::io::Error),
     /// The simulation failed.
     #[error(transparent)]
-    Study(#[from] tandem_core::lab::StudyError),
+    Study(#[from] tandem_model::study::StudyError),
     /// Interrupted by a signal.
     #[error("interrupted")]
     Interrupted,

@@ -6,7 +6,7 @@
 //! | Couchbase's division | 200 queries per second per core |
 //! | red line, as in OpenSearch Benchmark | the throughput of the most closed-loop clients that meet the objective |
 
-use tandem_core::base::time::Nanos;
+use tandem_model::base::time::Nanos;
 
 use crate::ServerProfile;
 

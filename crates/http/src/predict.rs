@@ -9,14 +9,15 @@
 
 use std::collections::BTreeMap;
 
-use tandem_core::base::ids::QueryId;
-use tandem_core::base::machine::{Class, Idle, Machine, PerClass};
-use tandem_core::base::time::Nanos;
-use tandem_core::cost::machine_profile::{DispatcherProfile, LaneProfile, Observed, Ratios};
-use tandem_core::cost::{Cost, MachineModel, MachineProfile};
-use tandem_core::lab::{Capacity, CapacitySearch, Forecast, Question, RunLength, draw_all};
-use tandem_core::sched::{BuiltIn, PolicyKind, PolicyOptions, Shed};
-use tandem_core::sim::{Cluster, ClusterShape, Experiment, Routing, ShardCosts, SimQuery};
+use tandem_drive::lab::Question;
+use tandem_model::base::ids::QueryId;
+use tandem_model::base::machine::{Class, Idle, Machine, PerClass};
+use tandem_model::base::time::Nanos;
+use tandem_model::cost::machine_profile::{DispatcherProfile, LaneProfile, Observed, Ratios};
+use tandem_model::cost::{Cost, MachineModel, MachineProfile};
+use tandem_model::sched::{BuiltIn, PolicyKind, PolicyOptions, Shed};
+use tandem_model::sim::{Cluster, ClusterShape, Experiment, Routing, ShardCosts, SimQuery};
+use tandem_model::study::{Capacity, CapacitySearch, Forecast, RunLength, draw_all};
 
 use crate::{HttpError, ServerProfile};
 
@@ -122,7 +123,7 @@ impl Simulated {
     pub fn capacity(&self, question: &Question) -> Result<Capacity, HttpError> {
         let experiment = self.experiment(question, &question.seeds, 0);
         let search = CapacitySearch::new(&experiment, question.objective, RunLength::default())?.of_sampled_queries();
-        Ok(search.of(&self.policy).map_err(tandem_core::lab::StudyError::from)?)
+        Ok(search.of(&self.policy).map_err(tandem_model::study::StudyError::from)?)
     }
 
     /// The forecast of an open-loop run of a number of queries at a rate; `None` without queries. The live run has another seed,
@@ -138,7 +139,7 @@ impl Simulated {
     ) -> Result<Option<Forecast>, HttpError> {
         let experiment = self.experiment(question, &[], 0);
         let found = Forecast::of(&experiment, &self.policy, &question.process, run, varied);
-        Ok(found.map_err(tandem_core::lab::StudyError::from)?)
+        Ok(found.map_err(tandem_model::study::StudyError::from)?)
     }
 }
 
@@ -146,8 +147,9 @@ impl Simulated {
 mod tests {
     use super::*;
     use crate::profile::tests::ladder;
-    use tandem_core::lab::{Effort, Objective};
-    use tandem_core::query::ArrivalProcess;
+    use tandem_drive::lab::Effort;
+    use tandem_model::study::Objective;
+    use tandem_model::traffic::ArrivalProcess;
 
     fn question(deadline_ms: f64) -> Question {
         Question {

@@ -10,12 +10,12 @@
 
 use std::time::Duration;
 
-use tandem_core::base::quantile::median;
-use tandem_core::base::random::{Purpose, Random};
-use tandem_core::base::time::Nanos;
-use tandem_core::cost::machine_profile::Ratios;
-use tandem_core::lab::Progress;
-use tandem_core::live;
+use tandem_drive::live;
+use tandem_model::base::quantile::median;
+use tandem_model::base::random::{Purpose, Random};
+use tandem_model::base::time::Nanos;
+use tandem_model::cost::machine_profile::Ratios;
+use tandem_model::study::Progress;
 
 use crate::run::{Outcome, Record, Run};
 use crate::source::Closed;

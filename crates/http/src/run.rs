@@ -13,13 +13,14 @@
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
-use tandem_core::base::ids::{JobId, ProcessorId, QueryId};
-use tandem_core::base::machine::{Class, PerClass};
-use tandem_core::base::quantile::select_nearest_rank;
-use tandem_core::base::time::Nanos;
-use tandem_core::lab::{Criterion, Judge, KEPT_SHARE, Summary, Verdict, above_floor, is_paused};
-use tandem_core::live::{Course, Gap, GapOf, LEAST_GAP, SLACK};
-use tandem_core::sched::{LogRow, Sink};
+use tandem_drive::lab::{KEPT_SHARE, above_floor, is_paused};
+use tandem_drive::live::{Course, Gap, GapOf, LEAST_GAP, SLACK};
+use tandem_model::base::ids::{JobId, ProcessorId, QueryId};
+use tandem_model::base::machine::{Class, PerClass};
+use tandem_model::base::quantile::select_nearest_rank;
+use tandem_model::base::time::Nanos;
+use tandem_model::sched::{LogRow, Sink};
+use tandem_model::study::{Criterion, Judge, Summary, Verdict};
 
 /// The percentiles of tables and files.
 pub const PERCENTILES: [f64; 7] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99];
@@ -349,7 +350,7 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_core::lab::Objective;
+    use tandem_model::study::Objective;
 
     fn run(outcomes: &[(Outcome, u64)]) -> Run {
         let record = |(job, &(outcome, latency)): (u32, &(Outcome, u64))| {

@@ -35,12 +35,12 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
-use tandem_core::base::time::Nanos;
-use tandem_core::corpus::Tokenizer;
-use tandem_core::index::Index;
-use tandem_core::live;
-use tandem_core::query::Mode;
-use tandem_core::sched::PolicyFactory;
+use tandem_drive::live;
+use tandem_engine::corpus::Tokenizer;
+use tandem_engine::index::Index;
+use tandem_model::base::time::Nanos;
+use tandem_model::sched::PolicyFactory;
+use tandem_model::traffic::Mode;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 

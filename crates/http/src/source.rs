@@ -1,6 +1,6 @@
 //! The sources of queries: an open loop with a fixed schedule, or a closed loop of clients.
 
-use tandem_core::base::time::Nanos;
+use tandem_model::base::time::Nanos;
 
 /// A query to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use mio::{Events, Token};
-use tandem_core::base::random::{Purpose, Random};
-use tandem_core::live;
+use tandem_drive::live;
+use tandem_model::base::random::{Purpose, Random};
 
 use crate::HttpError;
 use crate::client::{Client, Part};

@@ -7,15 +7,16 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tandem_core::base::time::Nanos;
-use tandem_core::files::Provenance;
-use tandem_core::lab::{Effort, Objective, Question, Silent};
-use tandem_core::query::ArrivalProcess;
-use tandem_core::sim::{Arrivals, Routing};
+use tandem_drive::lab::{Effort, Question};
 use tandem_http::{
     Client, Credentials, Dialect, Ending, Front, Limits, Outcome, ProfilePlan, Requests, Run, RunReport, Target,
     measure_server, write_histograms, write_profile, write_requests, write_runs,
 };
+use tandem_model::base::time::Nanos;
+use tandem_model::files::Provenance;
+use tandem_model::sim::{Arrivals, Routing};
+use tandem_model::study::{Objective, Silent};
+use tandem_model::traffic::ArrivalProcess;
 
 const ANSWER: &str = r#"{"took":1,"timed_out":false,"hits":{"hits":[{"_id":"7"}]}}"#;
 
@@ -330,7 +331,7 @@ fn a_server_that_dies_in_mid_run_ends_the_run_by_its_rule() {
     killer.join().unwrap();
     assert_eq!(run.ending, Ending::ServerGone);
     assert!(run.count(Outcome::Answered) > 100 && run.count(Outcome::Reset) > 100 && run.not_sent() > 0);
-    let verdict = run.verdict(&tandem_core::lab::Objective::default().within(Nanos::from_ms(50.0)));
+    let verdict = run.verdict(&tandem_model::study::Objective::default().within(Nanos::from_ms(50.0)));
     assert!(!verdict.holds());
 }
 
@@ -383,7 +384,7 @@ fn a_profile_finds_servers_and_queue_limit_and_no_file_has_the_credentials() {
     let arrivals = Arrivals::drawn(&ArrivalProcess::Poisson, 1, 100, texts.len());
     let run = client.drive(&arrivals, 200.0, 0.1).unwrap();
     assert!(!run.warm_up.is_empty() && run.planned + run.warm_up.len() == 100);
-    let criterion = tandem_core::lab::Objective::default().within(Nanos::from_ms(50.0));
+    let criterion = tandem_model::study::Objective::default().within(Nanos::from_ms(50.0));
     let (report, provenance) =
         (RunReport::of(&run, &criterion), Provenance::new().with("dialect", dialect.provenance()));
     let out = folder.path().join("out");

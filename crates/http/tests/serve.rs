@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread;
 
-use tandem_core::base::ids::QueryId;
-use tandem_core::base::time::Nanos;
-use tandem_core::index::Index;
-use tandem_core::live;
-use tandem_core::query::{ArrivalProcess, Mode, Query};
-use tandem_core::sched::{PolicyKind, PolicyOptions};
-use tandem_core::search::Executor;
-use tandem_core::search::cpu::CpuExecutor;
-use tandem_core::sim::Arrivals;
+use tandem_drive::live;
+use tandem_engine::index::Index;
+use tandem_engine::query::Query;
+use tandem_engine::search::Executor;
+use tandem_engine::search::cpu::CpuExecutor;
 use tandem_http::{Client, Dialect, Limits, Outcome, Requests, ServeOptions, Served, Target, serve};
+use tandem_model::base::ids::QueryId;
+use tandem_model::base::time::Nanos;
+use tandem_model::sched::{PolicyKind, PolicyOptions};
+use tandem_model::sim::Arrivals;
+use tandem_model::traffic::{ArrivalProcess, Mode};
 
 fn index() -> Arc<Index> {
     let postings = |step: usize| (0..3000).step_by(step).map(|doc| (doc as u32, 1 + doc as u32 % 3)).collect();

@@ -8,15 +8,15 @@ use std::thread;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
-use tandem_core::base::time::Nanos;
-use tandem_core::files::Provenance;
-use tandem_core::lab::Objective;
-use tandem_core::query::ArrivalProcess;
-use tandem_core::sim::Arrivals;
 use tandem_http::{
     Client, Credentials, Dialect, Limits, Outcome, Requests, RunReport, Target, write_histograms, write_requests,
     write_runs,
 };
+use tandem_model::base::time::Nanos;
+use tandem_model::files::Provenance;
+use tandem_model::sim::Arrivals;
+use tandem_model::study::Objective;
+use tandem_model::traffic::ArrivalProcess;
 
 const SECRET: &str = "Basic dGxzLXNlY3JldA==";
 

@@ -8,12 +8,14 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use tandem_engine::index::Index;
+use tandem_engine::query::Query;
+use tandem_model::base::ids::TermId;
+use tandem_model::study::Progress;
+use tandem_model::traffic::Mode;
+
 use crate::error::Result;
 use crate::findings::Findings;
-use tandem_core::base::ids::TermId;
-use tandem_core::index::Index;
-use tandem_core::lab::Progress;
-use tandem_core::query::{Mode, Query};
 
 /// Documents of TREC GOV2, the collection that large synthetic indexes imitate.
 pub(crate) const GOV2_DOCS: u32 = 25_200_000;

@@ -1,11 +1,12 @@
 //! Errors of experiments.
 
+use tandem_engine::index::IndexError;
+use tandem_engine::indexing::BuildError;
+use tandem_engine::search::ExecError;
+use tandem_engine::search::device::GpuError;
+use tandem_model::sim::SimError;
+
 use crate::codec::CodecError;
-use tandem_core::index::IndexError;
-use tandem_core::indexing::BuildError;
-use tandem_core::search::ExecError;
-use tandem_core::search::device::GpuError;
-use tandem_core::sim::SimError;
 
 /// Result of an experiment, or of a part with its own error `E`.
 pub(crate) type Result<T, E = ExperimentError> = std::result::Result<T, E>;

@@ -4,8 +4,9 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 
+use tandem_model::files::{Provenance, csv_error, write_atomically};
+
 use crate::results::{POINT_COLUMNS, ROW_COLUMNS, Results, Row, Series as CurveNumbers};
-use tandem_core::files::{Provenance, csv_error, write_atomically};
 use tandem_report::number::{optional, text};
 use tandem_report::plot::{LineChart, Point, Series, Stroke};
 use tandem_report::table::{Table, wrapped};
@@ -148,7 +149,7 @@ impl Findings {
     ) -> crate::Result<Option<T>> {
         match opened.map_err(Into::into) {
             Ok(gpu) => Ok(Some(gpu)),
-            Err(crate::ExperimentError::Gpu(tandem_core::search::device::GpuError::NoGpu(reason))) => {
+            Err(crate::ExperimentError::Gpu(tandem_engine::search::device::GpuError::NoGpu(reason))) => {
                 self.note(format!("No GPU here ({reason}): its numbers are left empty."));
                 Ok(None)
             }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::Result;
 #[cfg(feature = "gpu")]
-use tandem_core::search::Hit;
+use tandem_engine::search::Hit;
 
 /// Returns the shortest of `repeats` durations of `work`, in microseconds.
 pub(crate) fn fastest_us(repeats: usize, mut work: impl FnMut() -> Result<()>) -> Result<f64> {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tandem_core::files::Provenance;
+use tandem_model::files::Provenance;
 use tandem_report::number::text;
 
 /// Header of a file of rows.

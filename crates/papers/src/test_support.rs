@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use tandem_engine::index::Index;
+use tandem_engine::query::Query;
+use tandem_engine::search::Hit;
+use tandem_engine::search::device::GpuError;
+use tandem_model::base::ids::{QueryId, TermId};
+use tandem_model::base::random::Random;
+
 use crate::codec::Codec;
 use crate::ding::daat::lists::CodedLists;
-use tandem_core::base::ids::{QueryId, TermId};
-use tandem_core::base::random::Random;
-use tandem_core::index::Index;
-use tandem_core::query::Query;
-use tandem_core::search::Hit;
-use tandem_core::search::device::GpuError;
 
 /// The limit of waits for a GPU in tests of hangs, in seconds.
 #[cfg(feature = "gpu")]

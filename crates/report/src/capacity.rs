@@ -3,8 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use tandem_core::files::{Digits, Provenance, Record, write_csv};
-use tandem_core::lab::{Capacity, Driven, Side};
+use tandem_drive::lab::{Driven, Side};
+use tandem_model::files::{Digits, Provenance, Record, write_csv};
+use tandem_model::study::Capacity;
 
 use crate::row::{Text, row};
 use crate::summary::Source;

@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
-use tandem_core::files::{InputError, read_lines};
+use tandem_model::files::{InputError, read_lines};
 
 /// Judgements of one query: a grade per document, above zero if it is relevant.
 pub type Judgements = HashMap<String, u32>;

@@ -3,9 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use tandem_core::base::ids::ProcessorId;
-use tandem_core::base::machine::LaneFault;
-use tandem_core::files::{Decimals, Digits, Provenance, Record, write_csv};
+use tandem_model::base::ids::ProcessorId;
+use tandem_model::base::machine::LaneFault;
+use tandem_model::files::{Decimals, Digits, Provenance, Record, write_csv};
 
 use crate::row::{Text, row};
 

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use tandem_core::files::{Decimals, Digits, Provenance, Record, write_csv};
-use tandem_core::lab::Gap;
+use tandem_model::files::{Decimals, Digits, Provenance, Record, write_csv};
+use tandem_model::study::Gap;
 
 use crate::number;
 use crate::row::row;

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde_json::{Map, Number, Value, json};
+use tandem_model::files::InputError;
 
 use super::sheet::Sheet;
-use tandem_core::files::InputError;
 
 /// Columns of names, even if they look like numbers.
 const NAMES: [&str; 13] = [

@@ -1,6 +1,6 @@
 //! Uniform text of numbers.
 
-pub use tandem_core::base::stats::significant;
+pub use tandem_model::base::stats::significant;
 
 /// A number with `digits` significant digits and no exponent, for CSV files and tables.
 pub fn text(value: f64, digits: usize) -> String {

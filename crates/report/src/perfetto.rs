@@ -18,11 +18,11 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use tandem_core::base::ids::ProcessorId;
-use tandem_core::base::machine::Class;
-use tandem_core::base::time::Nanos;
-use tandem_core::files::{Provenance, write_atomically};
-use tandem_core::sched::{LogRow, RunLog};
+use tandem_model::base::ids::ProcessorId;
+use tandem_model::base::machine::Class;
+use tandem_model::base::time::Nanos;
+use tandem_model::files::{Provenance, write_atomically};
+use tandem_model::sched::{LogRow, RunLog};
 
 /// A growing trace of runs.
 #[derive(Clone, Debug, Default)]
@@ -152,8 +152,8 @@ fn us(time: Nanos) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_core::base::ids::{JobId, QueryId};
-    use tandem_core::base::machine::PerClass;
+    use tandem_model::base::ids::{JobId, QueryId};
+    use tandem_model::base::machine::PerClass;
 
     fn row(job: u32, times: [u64; 3], class: Class, batch: u32) -> LogRow {
         LogRow {

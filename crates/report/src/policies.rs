@@ -10,23 +10,24 @@ use super::capacity::{CapacityRow, write_capacities};
 use super::faults::{FaultRow, write_faults};
 use super::number;
 #[cfg(feature = "plots")]
+use tandem_model::base::machine::Class;
+use tandem_model::base::stats::Interval;
+
 use super::plot::{LineChart, Point, Series, look_of};
 use super::priorities::{PriorityRow, priority_table, write_priorities};
 use super::row::row;
 use super::summary::{Source, Summary, SummaryRow, write_summaries};
 use super::table::{Table, fitted};
-use tandem_core::base::machine::Class;
-use tandem_core::base::stats::Interval;
 #[cfg(feature = "plots")]
-use tandem_core::base::stats::mean_interval;
-use tandem_core::base::time::Nanos;
-use tandem_core::cost::BatchLoad;
-use tandem_core::files::{Digits, Provenance, Record, write_csv};
-use tandem_core::lab::{Capacity, Comparison, Played, PolicyForecast, PolicyResults, Progress, StudyError, Verdict};
+use tandem_model::base::stats::mean_interval;
+use tandem_model::base::time::Nanos;
+use tandem_model::cost::BatchLoad;
+use tandem_model::files::{Digits, Provenance, Record, write_csv};
 #[cfg(feature = "plots")]
-use tandem_core::sched::PolicyFactory;
-use tandem_core::sched::PolicyKind;
-use tandem_core::sim::{Arrivals, Experiment};
+use tandem_model::sched::PolicyFactory;
+use tandem_model::sched::PolicyKind;
+use tandem_model::sim::{Arrivals, Experiment};
+use tandem_model::study::{Capacity, Comparison, Played, PolicyForecast, PolicyResults, Progress, StudyError, Verdict};
 
 #[cfg(feature = "plots")]
 const CONFIDENCE: f64 = 0.95;

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use tandem_core::files::{Decimals, Digits, Provenance, Record, write_csv};
-use tandem_core::lab::Summary;
+use tandem_model::files::{Decimals, Digits, Provenance, Record, write_csv};
+use tandem_model::study::Summary;
 
 use crate::number;
 use crate::row::row;

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use tandem_drive::lab::record::{Compared, Quantity, STEADY, median};
+use tandem_model::files::Digits;
+
 use crate::number::counted;
 use crate::table::Table;
-use tandem_core::files::Digits;
-use tandem_core::lab::record::{Compared, Quantity, STEADY, median};
 
 type Error = fn(&Compared) -> Option<Digits<4>>;
 

@@ -3,7 +3,7 @@
 use std::io::BufRead;
 use std::path::Path;
 
-use tandem_core::files::{InputError, Provenance, open_text};
+use tandem_model::files::{InputError, Provenance, open_text};
 
 /// A table of text with named columns.
 #[derive(Clone, Debug, Default, PartialEq)]

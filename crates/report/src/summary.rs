@@ -4,11 +4,11 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use tandem_core::base::machine::Class;
-use tandem_core::files::{Decimals, Digits, Provenance, Record, write_csv};
-use tandem_core::lab::{Played, Verdict};
-pub use tandem_core::lab::{Summary, Tally};
-use tandem_core::live::GapSum;
+use tandem_drive::live::GapSum;
+use tandem_model::base::machine::Class;
+use tandem_model::files::{Decimals, Digits, Provenance, Record, write_csv};
+use tandem_model::study::{Played, Verdict};
+pub use tandem_model::study::{Summary, Tally};
 
 use crate::row::{Text, row};
 

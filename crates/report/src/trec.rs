@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use tandem_core::files::{Provenance, csv_error};
-use tandem_core::index::Index;
-use tandem_core::search::Hit;
+use tandem_engine::index::Index;
+use tandem_engine::search::Hit;
+use tandem_model::files::{Provenance, csv_error};
 
 /// The result of a query.
 #[derive(Clone, Debug)]

@@ -7,13 +7,15 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "plots")]
+use tandem_model::base::machine::Class;
+use tandem_model::files::{Digits, Provenance, Record, write_csv};
+
 use super::plot::{LineChart, Point, Series, Stroke, look_of};
-use tandem_core::base::machine::Class;
-use tandem_core::files::{Digits, Provenance, Record, write_csv};
+use tandem_drive::lab::{Driven, DrivenRun, ServiceRow};
+use tandem_drive::live::GapOf;
 #[cfg(feature = "plots")]
-use tandem_core::lab::Forecast;
-use tandem_core::lab::{Criterion, Driven, DrivenRun, ServiceRow, Summary};
-use tandem_core::live::GapOf;
+use tandem_model::study::Forecast;
+use tandem_model::study::{Criterion, Summary};
 
 /// A line of `live_runs.csv`, as it is written.
 #[derive(Debug, Serialize, Deserialize)]

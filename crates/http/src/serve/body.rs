@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
-use tandem_core::index::Index;
-use tandem_core::query::Mode;
-use tandem_core::search::{Hit, MAX_K};
+use tandem_engine::index::Index;
+use tandem_engine::search::{Hit, MAX_K};
+use tandem_model::traffic::Mode;
 
 /// Hits without a size.
 const DEFAULT_K: u64 = 10;

@@ -7,16 +7,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use tandem_core::base::ids::{JobId, ProcessorId, QueryId};
-use tandem_core::base::machine::{Class, Machine, PerClass};
-use tandem_core::base::time::Nanos;
-use tandem_core::corpus::Tokenizer;
-use tandem_core::cost::{Cost, MachineModel};
-use tandem_core::index::Index;
-use tandem_core::query::Query;
-use tandem_core::sched::{Action, Dispatcher, Job, LawBroken, LogRow, PolicyFactory, ShedJob, Sink};
-use tandem_core::search::cpu::CpuExecutor;
-use tandem_core::search::{Executor, Hit};
+use tandem_engine::corpus::Tokenizer;
+use tandem_engine::index::Index;
+use tandem_engine::query::Query;
+use tandem_engine::search::cpu::CpuExecutor;
+use tandem_engine::search::{Executor, Hit};
+use tandem_model::base::ids::{JobId, ProcessorId, QueryId};
+use tandem_model::base::machine::{Class, Machine, PerClass};
+use tandem_model::base::time::Nanos;
+use tandem_model::cost::{Cost, MachineModel};
+use tandem_model::sched::{Action, Dispatcher, Job, LawBroken, LogRow, PolicyFactory, ShedJob, Sink};
 use tokio::sync::{Notify, oneshot};
 
 use super::body::{Answer, Asked};
@@ -282,7 +282,7 @@ impl State {
 pub(super) async fn turn_again(scheduler: Arc<Scheduler>) -> Result<(), HttpError> {
     loop {
         let sleep = scheduler.turn(None);
-        match sleep.map_err(|e| HttpError::Study(tandem_core::sim::SimError::from(e).into()))? {
+        match sleep.map_err(|e| HttpError::Study(tandem_model::sim::SimError::from(e).into()))? {
             // Meanwhile, the runtime looks at the sockets.
             None => tokio::task::yield_now().await,
             Some(sleep) => drop(tokio::time::timeout(sleep, scheduler.news.notified()).await),

@@ -3,10 +3,11 @@
 use std::io;
 use std::path::Path;
 
+use tandem_model::files::{Provenance, write_atomically};
+
 use super::{Claim, Verdict, foreign_rows, judge};
 use crate::registry::EXPERIMENTS;
 use crate::results::Results;
-use tandem_core::files::{Provenance, write_atomically};
 
 /// The file of claims in a folder of results.
 const FILE: &str = "claims.csv";

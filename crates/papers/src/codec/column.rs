@@ -3,9 +3,10 @@
 //! Documents ascend strictly, so that each is stored as its **gap** to the previous one, minus one; the first gap is
 //! from -1. Frequencies are at least 1 and stored minus one. Both give mostly small numbers from 0 on.
 
+use tandem_engine::index::sum_gaps;
+
 use super::CodecError;
 use super::error::MAX_LIST_LEN;
-use tandem_core::index::sum_gaps;
 
 /// Type of the values of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -12,9 +12,10 @@
 use std::fmt::Debug;
 use std::marker::PhantomData;
 
+use tandem_engine::index::BLOCK_LEN;
+
 use super::words::{SkipTable, Words};
 use super::{Codec, CodecError, Column, ListReader, check_block};
-use tandem_core::index::BLOCK_LEN;
 
 /// The packing of the numbers of one block: gaps minus one, or frequencies minus one.
 pub(crate) trait BlockCodec: Debug + Send + Sync + 'static {

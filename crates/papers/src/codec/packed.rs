@@ -13,9 +13,9 @@
 //! Single numbers can be read, and multiplication gives the place of a group.
 
 use bitpacking::{BitPacker, BitPacker4x};
+use tandem_engine::index::BLOCK_LEN;
 
 use super::{CodecError, simd};
-use tandem_core::index::BLOCK_LEN;
 
 /// Returns the number of 32-bit words of `len` numbers of `width` bits.
 pub(crate) fn packed_words(len: usize, width: impl Into<u32>) -> usize {

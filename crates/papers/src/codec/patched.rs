@@ -17,12 +17,13 @@
 //! blocks of other lengths up to 128 in the same way. Source: Yan, Ding, Suel, "Inverted index compression and query
 //! processing with optimized document ordering", WWW 2009.
 
+use tandem_engine::index::BLOCK_LEN;
+
 use super::CodecError;
 use super::frame::{BlockCodec, BlockWords};
 use super::packed::{bits, check_width, pack, packed_words, unpack_group, width_of};
 use super::simple16;
 use super::words::Words;
-use tandem_core::index::BLOCK_LEN;
 
 /// NewPFD: at most a tenth of a block's numbers are exceptions.
 #[derive(Debug)]

@@ -26,11 +26,12 @@
 //! "Super-Scalar RAM-CPU Cache Compression", ICDE 2006; exceptions of one, two or four bytes as in Zhang, Long, Suel,
 //! "Performance of compressed inverted list caching in search engines", WWW 2008.
 
+use tandem_engine::index::BLOCK_LEN;
+
 use super::frame::{BlockCodec, BlockWords, Framed};
 use super::packed::{bits, check_width, mask, pack, packed_words, unpack_group, width_of};
 use super::words::{Words, push_bytes};
 use super::{Codec, CodecError, Column, ListReader};
-use tandem_core::index::BLOCK_LEN;
 
 /// PForDelta with a width per block of `LEN` values, 128 or 512. `pfor.rs` describes the words.
 #[derive(Clone, Copy, Debug, Default)]

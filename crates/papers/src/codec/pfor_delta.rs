@@ -37,10 +37,11 @@
 //!
 //! Source: Ding, He, Yan, Suel, "Using graphics processors for high performance IR query processing", WWW 2009, 6.2.
 
+use tandem_engine::index::BLOCK_LEN;
+
 use super::packed::{bits, check_width, pack, packed_words, unpack, unpack_group};
 use super::words::{SkipTable, Words};
 use super::{Codec, CodecError, Column, ListReader, check_block};
-use tandem_core::index::BLOCK_LEN;
 
 /// PForDelta of Ding et al. with one width per list and recursive exceptions. `pfor_delta.rs` describes the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

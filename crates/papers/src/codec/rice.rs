@@ -26,11 +26,12 @@
 //! combines both, and the start of a block's unary part saves a search. Source: Ding, He, Yan, Suel, "Using graphics
 //! processors for high performance IR query processing", WWW 2009, 6.1.
 
+use tandem_engine::index::BLOCK_LEN;
+use tandem_engine::index::sum_gaps;
+
 use super::packed::{check_width, grow, pack, packed_words, unpack_group};
 use super::words::{SkipTable, Words};
 use super::{Codec, CodecError, Column, ListReader, check_block, simd, unary};
-use tandem_core::index::BLOCK_LEN;
-use tandem_core::index::sum_gaps;
 
 /// Rice coding of Ding et al. with separate unary and binary parts. `rice.rs` describes the words.
 #[derive(Clone, Copy, Debug, Default)]

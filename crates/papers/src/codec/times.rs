@@ -4,9 +4,10 @@ use std::hint::black_box;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use tandem_engine::index::Index;
+use tandem_model::base::ids::TermId;
+
 use super::{Codec, CodecError, Column, MAX_BLOCK_LEN};
-use tandem_core::base::ids::TermId;
-use tandem_core::index::Index;
 
 /// Documents and frequencies of a list.
 #[derive(Clone, Debug, Default)]

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use rayon::prelude::*;
+use tandem_engine::query::Query;
 
 use crate::wang::cache::admission::{Admission, AdmissionPolicy};
 use crate::wang::cache::batches::{BatchMaker, BatchTrace, Footprint};
@@ -16,7 +17,6 @@ use crate::wang::ranker::{Best, MAX_K, Ranker};
 use crate::wang::ranking::Ranking;
 use crate::wang::train_test_split::{RankedQuery, TrainTestSplit};
 use crate::{Context, ExperimentError, Findings, PageRank, Result};
-use tandem_core::query::Query;
 
 /// Documents of a synthetic collection: the most with which every experiment takes less than three minutes on two
 /// cores.

@@ -13,13 +13,13 @@
 //! The beginning of a list has the beginnings of all three arrays, except that the table's last entry is its length.
 
 use rayon::prelude::*;
+use tandem_engine::index::Index;
+use tandem_engine::query::Query;
+use tandem_model::base::ids::TermId;
 
 use super::order::GlobalOrder;
 use crate::context::terms_of;
 use crate::wang::cache::sizes::Sizes;
-use tandem_core::base::ids::TermId;
-use tandem_core::index::Index;
-use tandem_core::query::Query;
 
 /// Maximum number of postings per bucket if they are evenly spread; decides the shift.
 const BUCKET_LEN: u64 = 16;

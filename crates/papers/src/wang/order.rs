@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rayon::prelude::*;
+use tandem_engine::index::Index;
+use tandem_model::base::ids::TermId;
 
 use super::ranking::Ranking;
-use tandem_core::base::ids::TermId;
-use tandem_core::index::Index;
 
 /// Arrays over documents in global order.
 #[derive(Clone, Debug, Default, PartialEq)]

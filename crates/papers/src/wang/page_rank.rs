@@ -3,9 +3,10 @@
 use std::io::BufRead;
 use std::path::Path;
 
+use tandem_model::base::random::{Random, ln};
+use tandem_model::files::open_text;
+
 use crate::{ExperimentError, Result};
-use tandem_core::base::random::{Random, ln};
-use tandem_core::files::open_text;
 
 /// Random stream of drawn PageRanks.
 const PAGE_RANK_STREAM: u64 = 11;

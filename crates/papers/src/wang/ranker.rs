@@ -5,10 +5,11 @@
 //! document of the shortest list: later documents score no more, and lose ties by their larger numbers. The answer is
 //! therefore the same for every length of a round, and for every place at which a query resumes.
 
+use tandem_engine::search::TopK;
+
 use super::lists::Postings;
 use super::order::Documents;
 use super::ranking::Ranking;
-use tandem_core::search::TopK;
 
 /// Maximum number of results: reducing groups of 32 to k must at least halve them.
 pub(crate) const MAX_K: usize = 16;

@@ -11,7 +11,7 @@
 //! Every step rounds once to single precision without fused operations, as the kernel does. GS is rounded up by more
 //! than all roundings of a score, so that no score exceeds it.
 
-use tandem_core::base::random::ln;
+use tandem_model::base::random::ln;
 
 const LEAST_WEIGHT: f64 = 1e-6;
 /// Factor of GS: fewer than 2 [`MAX_TERMS`] + 8 roundings of half a unit lie between GS and a score.

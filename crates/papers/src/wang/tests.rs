@@ -3,6 +3,10 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use tandem_engine::index::Index;
+use tandem_engine::query::Query;
+use tandem_engine::search::TopK;
+use tandem_model::base::ids::QueryId;
 
 use super::cpu::{answer, answer_all};
 use super::lists::{Postings, SortedLists};
@@ -14,10 +18,6 @@ use crate::wang::cache::batches::{Batch, BatchMaker};
 use crate::wang::cache::sizes::Sizes;
 use crate::wang::data::{ExperimentData, FOOTPRINT, ROUND, policies};
 use crate::wang::train_test_split::RankedQuery;
-use tandem_core::base::ids::QueryId;
-use tandem_core::index::Index;
-use tandem_core::query::Query;
-use tandem_core::search::TopK;
 
 /// A small collection in global order, with queries on it.
 #[derive(Debug)]

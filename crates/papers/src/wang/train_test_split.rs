@@ -1,12 +1,12 @@
 //! Split of a log into a half that trains and a half that is measured.
 
 use rayon::prelude::*;
+use tandem_engine::query::Query;
 
 use crate::wang::lists::{Postings, SortedLists};
 use crate::wang::ranker::{Best, Ranker};
 use crate::wang::ranking::{MAX_TERMS, Ranking};
 use crate::{ExperimentError, Result};
-use tandem_core::query::Query;
 
 /// A query in the form of the paper's methods.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! Cells of tables and values of figures: expressions over the columns of a file, and how they are shown.
 
-use tandem_core::base::quantile::nearest_rank;
+use tandem_model::base::quantile::nearest_rank;
 
 use super::marker::split;
 use super::rows::Rows;

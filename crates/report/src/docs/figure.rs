@@ -13,11 +13,12 @@
 //! | `log: x y` | logarithmic axes |
 //! | `style: markers diagonal` | markers without lines (`line`: lines without markers), and the line of equal values |
 
+use tandem_model::sched::PolicyKind;
+
 use super::expression::Column;
 use super::marker::Marker;
 use super::rows::Rows;
 use crate::plot::{LineChart, Point, Series, Signs, Stroke, looks_of};
-use tandem_core::sched::PolicyKind;
 
 /// The path of the figure relative to the page's folder, and the figure as SVG. It shows at most eight lines, the highest.
 pub(super) fn drawn<'a>(rows: &Rows, marker: &Marker<'a>) -> Result<(&'a str, String), String> {

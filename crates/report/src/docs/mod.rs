@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 
 use marker::Marker;
 use rows::Rows;
-use tandem_core::files::InputError;
+use tandem_model::files::InputError;
 
 const BEGIN: &str = "<!-- ";
 const END: &str = "<!-- end -->";

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
+use tandem_model::files::{Provenance, open_text};
 
 use super::expression::{Column, Value};
 use super::marker::{Marker, split};
 use crate::sheet::Sheet;
-use tandem_core::files::{Provenance, open_text};
 
 /// Rows of text with named columns, in groups: a line of a table is a group, most often of one row.
 #[derive(Debug, Default)]

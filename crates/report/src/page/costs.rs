@@ -1,12 +1,13 @@
 //! Costs of queries and errors of their estimates, from workloads and models.
 
+use tandem_model::base::machine::Class;
+use tandem_model::base::quantile::nearest_rank;
+use tandem_model::cost::{ModelFile, TrainOptions, Workload, cross_validated_estimates};
+use tandem_model::traffic::Mode;
+
 use super::folder::Folder;
 use super::html::{self, Cell, HtmlTable, number, percent};
 use crate::plot::{LineChart, Point, Series, Signs, look_of};
-use tandem_core::base::machine::Class;
-use tandem_core::base::quantile::nearest_rank;
-use tandem_core::cost::{ModelFile, TrainOptions, Workload, cross_validated_estimates};
-use tandem_core::query::Mode;
 
 const MOST_POINTS: usize = 800;
 /// Folds of the cross-validation, as in `simulate`.

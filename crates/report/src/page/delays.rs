@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use tandem_model::base::quantile::median;
+use tandem_model::base::stats::mean_interval;
+
 use super::folder::{Folder, Kind, Log};
 use super::html::{self, Cell, HtmlTable, folded, number};
 use crate::plot::{LineChart, Point, Series, Signs, Stroke, look_of, looks_of};
 use crate::sheet::{Sheet, SheetRow};
-use tandem_core::base::quantile::median;
-use tandem_core::base::stats::mean_interval;
 
 /// Statistics of delays: column and name.
 const METRICS: [(&str, &str); 4] = [("mean_ms", "mean"), ("p50_ms", "median"), ("p95_ms", "p95"), ("p99_ms", "p99")];

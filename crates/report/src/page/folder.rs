@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use tandem_engine::index::FILE_NAME;
+use tandem_model::cost::{ModelFile, Workload};
+use tandem_model::files::InputError;
+use tandem_model::sched::RunLog;
+
 use crate::sheet::Sheet;
-use tandem_core::cost::{ModelFile, Workload};
-use tandem_core::files::InputError;
-use tandem_core::index::FILE_NAME;
-use tandem_core::sched::RunLog;
 
 /// The subject of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

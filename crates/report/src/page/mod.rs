@@ -138,7 +138,7 @@ fn contents(parts: &[Article<'_>]) -> String {
 /// The deadline of a logged run's queries, if they have one.
 fn logged_deadline_ms(folder: &Folder) -> Option<f64> {
     let row = folder.logs.first()?.log.rows.first()?;
-    (row.deadline != tandem_core::base::time::Nanos::MAX).then(|| row.deadline.since(row.arrival).as_ms())
+    (row.deadline != tandem_model::base::time::Nanos::MAX).then(|| row.deadline.since(row.arrival).as_ms())
 }
 
 /// Maximum number of runs that are drawn.

@@ -1,11 +1,12 @@
 //! Results of sweeps, as a chart along the parameter that varies.
 
+use tandem_model::study::extrapolated;
+
 use super::folder::{Folder, Kind};
 use super::html::{self, HtmlTable, folded, heading, rounded};
 use crate::number::counted;
 use crate::plot::{LineChart, Point, Series, looks_of};
 use crate::sheet::{Sheet, SheetRow};
-use tandem_core::lab::extrapolated;
 
 /// Numeric parameters in order of preference for the horizontal axis: column, name, and whether the axis is logarithmic.
 const AXES: [(&str, &str, bool); 8] = [

@@ -124,7 +124,7 @@ impl LineChart {
         let mut path = stem.as_os_str().to_owned();
         path.push(".svg");
         let (path, svg) = (PathBuf::from(path), self.svg());
-        tandem_core::files::write_atomically(&path, |out| io::Write::write_all(out, svg.as_bytes()))?;
+        tandem_model::files::write_atomically(&path, |out| io::Write::write_all(out, svg.as_bytes()))?;
         Ok(path)
     }
 

@@ -1,7 +1,8 @@
 //! Colours and markers, which are the same for a policy in every figure.
 
+use tandem_model::sched::PolicyKind;
+
 use super::canvas::Medium;
-use tandem_core::sched::PolicyKind;
 
 /// Colours of series on light and on dark paper, beginning with those of Okabe and Ito, darkened where white paper needs
 /// it.

@@ -1,14 +1,15 @@
 //! The course of a run: the number of waiting queries, and the batches of each lane.
 
+use tandem_model::base::ids::ProcessorId;
+use tandem_model::base::machine::Class;
+use tandem_model::base::time::Nanos;
+use tandem_model::sched::{LogRow, RunLog};
+
 use super::axis::Axis;
 use super::canvas::{Anchor, Canvas, Drawing, LABEL_SIZE, Medium, Position, TICK_SIZE, text_width};
 use super::lines::Stroke;
 use super::look::Colour;
 use crate::number::text;
-use tandem_core::base::ids::ProcessorId;
-use tandem_core::base::machine::Class;
-use tandem_core::base::time::Nanos;
-use tandem_core::sched::{LogRow, RunLog};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Timeline<'a> {

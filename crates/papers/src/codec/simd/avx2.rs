@@ -9,8 +9,9 @@ use std::arch::x86_64::{
     _mm256_srlv_epi32, _pdep_u64,
 };
 
+use tandem_engine::index::BLOCK_LEN;
+
 use super::portable::{self, Zeros};
-use tandem_core::index::BLOCK_LEN;
 
 /// Rows in half a block.
 const HALF: usize = 16;

@@ -8,7 +8,7 @@ mod portable;
 
 pub(crate) use portable::{MAX_ZEROS, Zeros};
 
-use tandem_core::index::BLOCK_LEN;
+use tandem_engine::index::BLOCK_LEN;
 
 /// Calls the function of `avx2` if this processor runs it, else that of `portable`.
 macro_rules! best {

@@ -1,9 +1,9 @@
 //! Inner loops for any processor; `mod.rs` describes each of them.
 
 use bitpacking::{BitPacker, BitPacker4x};
+use tandem_engine::index::BLOCK_LEN;
 
 use crate::codec::packed::mask;
-use tandem_core::index::BLOCK_LEN;
 
 /// Capacity of [`Zeros`]: the places of a block, and the surplus of a step over 64 bits.
 pub(crate) const MAX_ZEROS: usize = BLOCK_LEN + 64;

@@ -1,7 +1,8 @@
 //! Cursors over coded lists.
 
+use tandem_model::base::ids::DocId;
+
 use crate::codec::{Codec, Column, ListReader, MAX_BLOCK_LEN};
-use tandem_core::base::ids::DocId;
 
 #[derive(Debug)]
 pub(crate) struct CodedList {

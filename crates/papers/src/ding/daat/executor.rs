@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use tandem_engine::index::Bm25;
+use tandem_engine::query::{Query, QueryTerm};
+use tandem_engine::search::{ExecError, Execution, Executor, Hit, TopK, check};
+use tandem_model::base::ids::DocId;
+use tandem_model::base::machine::Class;
+use tandem_model::traffic::Mode;
+
 use super::cursor::{Advance, Cursor};
 use super::lists::CodedLists;
-use tandem_core::base::ids::DocId;
-use tandem_core::base::machine::Class;
-use tandem_core::index::Bm25;
-use tandem_core::query::{Mode, Query, QueryTerm};
-use tandem_core::search::{ExecError, Execution, Executor, Hit, TopK, check};
 
 /// Searches coded lists on the caller's core. All terms of queries must have coded lists.
 #[derive(Debug)]

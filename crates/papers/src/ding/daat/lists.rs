@@ -5,12 +5,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use tandem_engine::index::{BLOCK_LEN, Bm25, Index};
+use tandem_engine::query::QueryTerm;
+use tandem_model::base::ids::TermId;
 
 use super::cursor::{CodedList, Cursor};
 use crate::codec::{Codec, CodecError, Column};
-use tandem_core::base::ids::TermId;
-use tandem_core::index::{BLOCK_LEN, Bm25, Index};
-use tandem_core::query::QueryTerm;
 
 /// Lists coded by one codec, with the parameters of scores.
 #[derive(Debug)]

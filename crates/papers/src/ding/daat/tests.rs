@@ -1,12 +1,12 @@
 //! Tests against the reference executor, bit by bit.
 
 use proptest::prelude::*;
+use tandem_model::base::ids::{DocId, TermId};
 
 use super::cursor::{Advance, Cursor};
 use super::small_adaptive::intersect;
 use crate::codec::Pfor;
 use crate::test_support::{coded, random_index};
-use tandem_core::base::ids::{DocId, TermId};
 
 #[test]
 fn a_cursor_finds_what_a_search_in_the_list_finds_both_ways() {
@@ -60,9 +60,9 @@ proptest! {
         use crate::codec::{Codec, PForDelta, Rice};
         use crate::test_support::{bits, query_of};
         use std::sync::Arc;
-        use tandem_core::query::Mode;
-        use tandem_core::search::Executor;
-        use tandem_core::search::cpu::CpuExecutor;
+        use tandem_model::traffic::Mode;
+        use tandem_engine::search::Executor;
+        use tandem_engine::search::cpu::CpuExecutor;
         let index = random_index(num_docs, &densities, seed);
         let mut reference = CpuExecutor::new(Arc::clone(&index), index.built_with());
         let codecs: [Box<dyn Codec>; 3] = [Box::new(Pfor::<128>), Box::new(PForDelta::new(1)), Box::new(Rice)];

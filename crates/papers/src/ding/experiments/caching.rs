@@ -8,6 +8,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use tandem_engine::query::Query;
+use tandem_engine::search::Hit;
+use tandem_model::traffic::Mode;
+
 use crate::codec::PForDelta;
 use crate::context::terms_of;
 use crate::ding::gpu::PublishedGpu;
@@ -18,8 +22,6 @@ use crate::ding::gpu::search::PublishedSearch;
 use crate::findings::{Chart, Curve};
 use crate::measure::are_equal;
 use crate::{Context, ExperimentError, Findings, Input, Result};
-use tandem_core::query::{Mode, Query};
-use tandem_core::search::Hit;
 
 /// Cache sizes in percent of the bytes of all lists that the stream names.
 const SIZES: [u32; 20] = [5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90, 95, 100];

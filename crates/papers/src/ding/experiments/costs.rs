@@ -7,6 +7,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tandem_engine::query::Query;
+use tandem_engine::search::Executor;
+use tandem_model::base::ids::QueryId;
+use tandem_model::base::machine::PerClass;
+use tandem_model::cost::{Measured, Workload, WorkloadRow};
+use tandem_model::files::Provenance;
+use tandem_model::traffic::Mode;
+
 use super::common::open_gpu;
 use crate::codec::{PForDelta, Pfor};
 use crate::context::terms_of;
@@ -17,12 +25,6 @@ use crate::ding::gpu::lists::HostLists;
 use crate::ding::gpu::search::PublishedSearch;
 use crate::measure::fastest_us;
 use crate::{Context, ExperimentError, Findings, Input, Result};
-use tandem_core::base::ids::QueryId;
-use tandem_core::base::machine::PerClass;
-use tandem_core::cost::{Measured, Workload, WorkloadRow};
-use tandem_core::files::Provenance;
-use tandem_core::query::{Mode, Query};
-use tandem_core::search::Executor;
 
 const DOCS: u32 = 2_000_000;
 const QUERIES: usize = 4000;

@@ -10,6 +10,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tandem_model::base::ids::TermId;
+use tandem_model::base::quantile::median;
+
 use super::common::{decode_on_cpu, open_gpu};
 use crate::codec::{Codec, Column, PForDelta};
 use crate::context::{GOV2_DOCS, terms_of};
@@ -17,8 +20,6 @@ use crate::ding::gpu::{PforBatch, PublishedGpu};
 use crate::findings::{Chart, Curve};
 use crate::measure::fastest_us;
 use crate::{Context, Findings, Input, Result};
-use tandem_core::base::ids::TermId;
-use tandem_core::base::quantile::median;
 
 const QUERIES: usize = 1000;
 const LISTS_PER_BIN: usize = 16;

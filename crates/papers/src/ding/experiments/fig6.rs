@@ -6,6 +6,9 @@
 
 use std::sync::Arc;
 
+use tandem_model::base::quantile::median;
+use tandem_model::base::random::Random;
+
 use super::common::open_gpu;
 use crate::context::GOV2_DOCS;
 use crate::ding::gpu::PublishedGpu;
@@ -13,8 +16,6 @@ use crate::ding::gpu::merge_find::ListIntersection;
 use crate::findings::{Chart, Curve};
 use crate::measure::fastest_us;
 use crate::{Context, ExperimentError, Findings, Result};
-use tandem_core::base::quantile::median;
-use tandem_core::base::random::Random;
 
 /// Lengths in thousands of elements: the paper's 5 K to 16 million.
 const LENGTHS_K: [u32; 13] = [5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 5120, 10_240, 16_000];

@@ -16,17 +16,17 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use rayon::prelude::*;
+use tandem_model::base::machine::{Class, Machine};
+use tandem_model::base::quantile::median;
+use tandem_model::base::time::Nanos;
+use tandem_model::cost::{ModelKind, TrainOptions, Workload, WorkloadRow, train};
+use tandem_model::sched::{PolicyFactory, PolicyKind, PolicyOptions};
+use tandem_model::sim::{Arrivals, Experiment, SimQuery};
+use tandem_model::study::{Estimates, Tally, named_workload_in, sim_queries};
+use tandem_model::traffic::{ArrivalProcess, Mode};
 
 use crate::findings::{Chart, Curve};
 use crate::{Context, ExperimentError, Findings, Result};
-use tandem_core::base::machine::{Class, Machine};
-use tandem_core::base::quantile::median;
-use tandem_core::base::time::Nanos;
-use tandem_core::cost::{ModelKind, TrainOptions, Workload, WorkloadRow, train};
-use tandem_core::lab::{Estimates, Tally, named_workload_in, sim_queries};
-use tandem_core::query::{ArrivalProcess, Mode};
-use tandem_core::sched::{PolicyFactory, PolicyKind, PolicyOptions};
-use tandem_core::sim::{Arrivals, Experiment, SimQuery};
 
 /// "Maximum acceptable delay".
 const DEADLINE_MS: f64 = 500.0;

@@ -6,6 +6,11 @@
 
 use std::sync::Arc;
 
+use tandem_engine::index::Bm25;
+use tandem_engine::query::Query;
+use tandem_engine::search::{Executor, TopK};
+use tandem_model::traffic::Mode;
+
 use crate::codec::Pfor;
 use crate::context::terms_of;
 use crate::ding::daat::cursor::Cursor;
@@ -13,9 +18,6 @@ use crate::ding::daat::executor::{DaatExecutor, unite};
 use crate::ding::daat::lists::CodedLists;
 use crate::measure::fastest_us;
 use crate::{Context, Findings, Input, Result};
-use tandem_core::index::Bm25;
-use tandem_core::query::{Mode, Query};
-use tandem_core::search::{Executor, TopK};
 
 const DOCS: u32 = 1_000_000;
 const QUERIES: usize = 100;

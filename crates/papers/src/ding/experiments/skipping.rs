@@ -5,14 +5,15 @@
 //! counted here: the first on skips of decoded lists, the second by cursors over coded lists. A third row leaps in all lists,
 //! as the CPU side of table 2 does. The blocks of the shortest list, which is decoded whole, are left out.
 
+use tandem_engine::index::Index;
+use tandem_engine::query::{Query, QueryTerm};
+use tandem_model::base::ids::DocId;
+
 use crate::codec::{Codec, Pfor};
 use crate::context::terms_of;
 use crate::ding::daat::cursor::{Advance, Cursor};
 use crate::ding::daat::lists::CodedLists;
 use crate::{Context, Findings, Input, Result};
-use tandem_core::base::ids::DocId;
-use tandem_core::index::Index;
-use tandem_core::query::{Query, QueryTerm};
 
 const DOCS: u32 = 1_000_000;
 const QUERIES: usize = 200;

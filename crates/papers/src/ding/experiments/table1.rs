@@ -10,13 +10,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tandem_engine::search::device::GpuError;
+use tandem_model::base::quantile::median;
+
 use super::common::{decode_on_cpu, open_gpu};
 use crate::codec::{Codec, Column, PForDelta, Pfor, Rice};
 use crate::context::{GOV2_DOCS, terms_of};
 use crate::ding::gpu::{PforBatch, PublishedGpu, RiceBatch};
 use crate::{Context, ExperimentError, Findings, Input, Result};
-use tandem_core::base::quantile::median;
-use tandem_core::search::device::GpuError;
 
 const QUERIES: usize = 50;
 /// Queries of a real log, whose lists are shorter.

@@ -10,6 +10,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use tandem_engine::query::Query;
+use tandem_engine::search::{ExecError, Executor, Hit};
+use tandem_model::traffic::Mode;
+
 use super::caching;
 use super::common::open_gpu;
 use crate::codec::{PForDelta, Pfor};
@@ -21,8 +25,6 @@ use crate::ding::gpu::lists::HostLists;
 use crate::ding::gpu::search::PublishedSearch;
 use crate::measure::are_equal;
 use crate::{Context, ExperimentError, Findings, Input, RealLog, Result};
-use tandem_core::query::{Mode, Query};
-use tandem_core::search::{ExecError, Executor, Hit};
 
 const QUERIES: usize = 1000;
 /// Queries of a real log, whose lists are shorter.

@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use tandem_model::traffic::Mode;
+
 use crate::codec::PForDelta;
 use crate::context::{GOV2_DOCS, terms_of};
 use crate::ding::gpu::PublishedGpu;
@@ -13,7 +15,6 @@ use crate::ding::gpu::lists::HostLists;
 use crate::ding::gpu::search::PublishedSearch;
 use crate::ding::gpu::stages::Stage;
 use crate::{Context, Findings, Result};
-use tandem_core::query::Mode;
 
 const QUERIES: usize = 200;
 const REPEATS: usize = 7;

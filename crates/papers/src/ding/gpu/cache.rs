@@ -1,9 +1,10 @@
 //! Contents of the GPU's cache of lists, counted without a GPU.
 
+use tandem_engine::query::Query;
+
 use super::lists::{HostLists, List};
 use crate::error::CacheError;
 use crate::wang::cache::placed::{Arrivals, PlacedLists};
-use tandem_core::query::Query;
 
 /// Requests after which older ones count half, those of a few thousand queries. The paper does not name its eviction
 /// policy; this one evicts the list with the fewest requests.

@@ -17,6 +17,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, result, sys};
+use tandem_engine::query::Query;
+use tandem_engine::search::Hit;
+use tandem_engine::search::device::{GpuError, Pinned, wait};
+use tandem_model::traffic::Mode;
 
 use super::cache::{ListCache, Requests};
 use super::context::PublishedGpu;
@@ -25,9 +29,6 @@ use super::search::Searcher;
 use crate::error::CacheError;
 use crate::wang::cache::space::Move;
 use crate::{ExperimentError, Result};
-use tandem_core::query::{Mode, Query};
-use tandem_core::search::Hit;
-use tandem_core::search::device::{GpuError, Pinned, wait};
 
 /// Bytes of a list that move at once, through a buffer because places may overlap.
 const BOUNCE_BYTES: u64 = 8 << 20;

@@ -1,10 +1,10 @@
 //! Compaction: flagged items move to the front in order.
 
 use cudarc::driver::{CudaSlice, PushKernelArg};
+use tandem_engine::search::device::GpuError;
 
 use super::context::{PublishedGpu, launching};
 use super::kernels::{Count, SCAN_THREADS, THREADS, TILE_LEN, shape};
-use tandem_core::search::device::GpuError;
 
 /// Memory for the counts of tiles.
 #[derive(Debug)]

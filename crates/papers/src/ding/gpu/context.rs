@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DeviceRepr, DriverError, ValidAsZeroBits};
+use tandem_engine::search::device::{Device, GpuError, wait, wait_for};
+use tandem_model::base::ids::DeviceId;
+use tandem_model::base::quantile::median;
 
 use super::kernels::Kernels;
-use tandem_core::base::ids::DeviceId;
-use tandem_core::base::quantile::median;
-use tandem_core::search::device::{Device, GpuError, wait, wait_for};
 
 /// The machine's first GPU with the published kernels and one stream for all work.
 #[derive(Debug)]

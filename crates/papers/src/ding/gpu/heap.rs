@@ -1,11 +1,11 @@
 //! The 512-ary heap for the best k scores.
 
 use cudarc::driver::{CudaSlice, PushKernelArg};
+use tandem_engine::search::device::GpuError;
+use tandem_engine::search::gpu::MAX_K;
 
 use super::context::{PublishedGpu, launching};
 use super::kernels::{Count, HEAP_DEGREE, HEAP_LEVELS, HeapArgument, shape, warps_for};
-use tandem_core::search::device::GpuError;
-use tandem_core::search::gpu::MAX_K;
 
 /// Memory for a heap and its results.
 #[derive(Debug)]

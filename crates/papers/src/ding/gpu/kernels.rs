@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaStream, DeviceRepr, LaunchConfig, ValidAsZeroBits};
 
-pub(crate) use tandem_core::search::device::shape;
-use tandem_core::search::device::{Device, GpuError, Images, Module};
+pub(crate) use tandem_engine::search::device::shape;
+use tandem_engine::search::device::{Device, GpuError, Images, Module};
 
 const IMAGES: Images = Images {
     what: "the published kernels",

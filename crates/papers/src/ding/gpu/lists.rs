@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use rayon::prelude::*;
+use tandem_engine::index::{Bm25, Index};
+use tandem_model::base::ids::TermId;
 
 use super::arena::{Arena, Tree};
 use crate::codec::{Codec, CodecError, Column, PForDelta};
 use crate::ding::daat::lists::postings;
-use tandem_core::base::ids::TermId;
-use tandem_core::index::{Bm25, Index};
 
 /// Lists that are encoded in parallel before they are appended to the arena.
 const ENCODED_AT_ONCE: usize = 256;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, PushKernelArg};
+use tandem_engine::search::device::GpuError;
 
 use super::compact::{Compaction, Matches};
 use super::context::{PublishedGpu, launching};
 use super::kernels::{Count, MergeFindArgument, threads_for};
-use tandem_core::search::device::GpuError;
 
 /// Maximum levels of recursion, as in the paper's figure 6.
 pub(crate) const MAX_LEVELS: u32 = 4;

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use cudarc::driver::CudaSlice;
+use tandem_engine::search::device::GpuError;
 
 use super::arena::{Arena, Tree};
 use super::context::PublishedGpu;
 use super::kernels::PforArgument;
 use super::plan::{Decoded, Places, Plan};
 use crate::codec::Column;
-use tandem_core::search::device::GpuError;
 
 /// Lists in device memory with room for their decoded values.
 #[derive(Debug)]

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use cudarc::driver::{CudaSlice, PushKernelArg};
+use tandem_engine::search::device::GpuError;
 
 use super::arena::{Source, Tree};
 use super::context::{PublishedGpu, launching};
 use super::kernels::{PforArgument, warps_for};
-use tandem_core::search::device::GpuError;
 
 /// Device addresses of the first words of an arena and of its scratch memory. If only a part is on the device, these
 /// are the addresses that the first words would have.

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, PushKernelArg};
+use tandem_engine::search::device::GpuError;
 
 use super::arena::{Arena, take};
 use super::context::{PublishedGpu, launching};
 use super::kernels::{RICE_BLOCK_LEN, RiceArgument, warps_for};
 use crate::codec::packed_words;
-use tandem_core::search::device::GpuError;
 
 /// Blocks of 128 unary bits per warp.
 const UNARY_BLOCKS_A_WARP: u32 = 8;

@@ -3,6 +3,12 @@
 use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, PushKernelArg};
+use tandem_engine::index::Bm25;
+use tandem_engine::query::{Query, QueryTerm};
+use tandem_engine::search::device::GpuError;
+use tandem_engine::search::gpu::{MAX_TERMS, check};
+use tandem_engine::search::{ExecError, Hit, TopK};
+use tandem_model::traffic::Mode;
 
 use super::compact::{Compaction, Matches};
 use super::context::{PublishedGpu, launching};
@@ -13,11 +19,6 @@ use super::merge_find::{DeviceList, MergeFinder};
 use super::plan::{Decoded, Places, Plan};
 use super::stages::{Stage, StageClock};
 use crate::codec::PForDelta;
-use tandem_core::index::Bm25;
-use tandem_core::query::{Mode, Query, QueryTerm};
-use tandem_core::search::device::GpuError;
-use tandem_core::search::gpu::{MAX_TERMS, check};
-use tandem_core::search::{ExecError, Hit, TopK};
 
 /// Levels of recursion of Parallel Merge Find: "three levels appear to perform best" (section 7.3).
 const FIND_LEVELS: u32 = 3;

@@ -2,9 +2,9 @@
 
 use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaEvent, DriverError};
+use tandem_engine::search::device::GpuError;
 
 use super::context::PublishedGpu;
-use tandem_core::search::device::GpuError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {

@@ -4,6 +4,15 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, DevicePtrMut};
 use proptest::prelude::*;
+use tandem_engine::index::{Bm25, Index};
+use tandem_engine::query::Query;
+use tandem_engine::search::cpu::CpuExecutor;
+use tandem_engine::search::device::GpuError;
+use tandem_engine::search::gpu::MAX_K;
+use tandem_engine::search::{Executor, Hit, TopK};
+use tandem_model::base::ids::{DocId, QueryId, TermId};
+use tandem_model::base::random::Random;
+use tandem_model::traffic::Mode;
 
 use super::arena::{Arena, Source, Tree};
 use super::cache::requests_of;
@@ -21,14 +30,6 @@ use super::{PforBatch, PublishedGpu, RiceBatch};
 use crate::codec::{Codec, Column, PForDelta, Rice};
 use crate::context::terms_of;
 use crate::test_support::{bits, gpu_or_skip, sized, with_a_hang};
-use tandem_core::base::ids::{DocId, QueryId, TermId};
-use tandem_core::base::random::Random;
-use tandem_core::index::{Bm25, Index};
-use tandem_core::query::{Mode, Query};
-use tandem_core::search::cpu::CpuExecutor;
-use tandem_core::search::device::GpuError;
-use tandem_core::search::gpu::MAX_K;
-use tandem_core::search::{Executor, Hit, TopK};
 
 /// Returns the number of elements of `b` below each of `a`, with `strides.len() - 1` levels of recursion. `strides` are
 /// those of [`strides`].

@@ -3,6 +3,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use tandem_engine::query::Query;
+use tandem_engine::search::device::{Device, GpuError};
+use tandem_engine::search::{Answers, Hit};
+use tandem_model::base::ids::DeviceId;
+use tandem_model::base::quantile::median;
+
 use crate::context::{GOV2_DOCS, terms_of};
 use crate::huang::ranges::batch::Limits;
 use crate::huang::ranges::gpu::executor::{RangesGpu, Settings};
@@ -10,11 +16,6 @@ use crate::huang::ranges::index::{RangeIndex, num_blocks};
 use crate::huang::ranges::strategy::Strategy;
 use crate::measure::are_equal;
 use crate::{Context, ExperimentError, Findings, Result};
-use tandem_core::base::ids::DeviceId;
-use tandem_core::base::quantile::median;
-use tandem_core::query::Query;
-use tandem_core::search::device::{Device, GpuError};
-use tandem_core::search::{Answers, Hit};
 
 /// Threads per query of most of the paper's results.
 pub(crate) const PAPERS_P: u32 = 64;

@@ -5,11 +5,12 @@
 
 use std::time::Instant;
 
+use tandem_engine::search::Hit;
+use tandem_model::base::random::Random;
+
 use super::bench::{Bench, OnCpu};
 use crate::huang::ranges::gpu::executor::{RangesGpu, Settings};
 use crate::{ExperimentError, Result};
-use tandem_core::base::random::Random;
-use tandem_core::search::Hit;
 
 /// The paper's threshold S in blocks.
 pub(crate) const LBD_BLOCKS: u64 = 30_000;
@@ -119,7 +120,8 @@ impl Pair<'_> {
             });
             self.bench.on_cpu(split.cpu.iter().copied(), self.settings.strategy, self.settings.k)?;
             let cpu_ms = began.elapsed().as_secs_f64() * 1e3;
-            let gpu_ms = gpus.join().map_err(|_| ExperimentError::Exec(tandem_core::search::ExecError::Panicked))??;
+            let gpu_ms =
+                gpus.join().map_err(|_| ExperimentError::Exec(tandem_engine::search::ExecError::Panicked))??;
             Ok(cpu_ms.max(gpu_ms) / self.bench.queries.len() as f64)
         })
     }

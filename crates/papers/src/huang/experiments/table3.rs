@@ -5,14 +5,15 @@
 
 use std::time::Instant;
 
+use tandem_engine::search::ExecError;
+use tandem_engine::search::device::{GpuError, list_gpus};
+
 use super::bench::{Bench, OnCpu, check};
 use crate::huang::ranges::batch::Limits;
 use crate::huang::ranges::deal::{deal, makespan_of};
 use crate::huang::ranges::gpu::executor::{RangesGpu, Settings};
 use crate::huang::ranges::strategy::Strategy;
 use crate::{Context, Findings, Result};
-use tandem_core::search::ExecError;
-use tandem_core::search::device::{GpuError, list_gpus};
 
 const THREADS: [u32; 3] = [64, 128, 256];
 const PAPERS_GPUS: usize = 4;

@@ -13,12 +13,12 @@ use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
+use tandem_engine::query::Query;
+use tandem_model::base::ids::TermId;
 
 use super::index::RangeIndex;
 use super::list::RangeList;
 use super::range::{Ranges, equal_work};
-use tandem_core::base::ids::TermId;
-use tandem_core::query::Query;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {

@@ -10,9 +10,10 @@
 
 use std::ops::Range;
 
+use tandem_engine::index::Bm25;
+
 use super::list::{Decoded, RangeBlock, RangeList};
 use crate::codec::CodecError;
-use tandem_core::index::Bm25;
 
 /// Document of a cursor that has left its range.
 pub(crate) const END: u32 = u32::MAX;

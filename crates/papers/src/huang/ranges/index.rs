@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use rayon::prelude::*;
+use tandem_engine::index::{Bm25, Idf, Index};
+use tandem_engine::query::{Query, QueryTerm};
+use tandem_model::base::ids::TermId;
 
 use super::list::{RANGE_BLOCK_LEN, RangeList};
 use crate::ding::daat::lists::postings;
-use tandem_core::base::ids::TermId;
-use tandem_core::index::{Bm25, Idf, Index};
-use tandem_core::query::{Query, QueryTerm};
 
 pub(crate) const PAPERS_BM25: Bm25 = Bm25 { k1: 1.2, b: 0.75, idf: Idf::Papers };
 

@@ -11,9 +11,9 @@
 //! The documents of a block are sums from its least one, so that blocks are decoded independently.
 
 use bytemuck::{Pod, Zeroable};
+use tandem_engine::index::Bm25;
 
 use crate::codec::{CodecError, decode_new_pfd, encode_new_pfd};
-use tandem_core::index::Bm25;
 
 /// Postings per block; the last block of a list may have fewer.
 pub(crate) const RANGE_BLOCK_LEN: usize = 64;

@@ -6,8 +6,9 @@
 
 use std::ops::Range;
 
+use tandem_engine::search::ExecError;
+
 use super::list::{RANGE_BLOCK_LEN, RangeList};
-use tandem_core::search::ExecError;
 
 /// Maximum number of owners of a query: `RANGE_THREADS` in kernels/huang/huang.cuh.
 pub(crate) const MAX_OWNERS: u32 = 512;

@@ -1,5 +1,8 @@
 //! Queries on the CPU: one thread processes range after range and merges.
 
+use tandem_engine::query::Query;
+use tandem_engine::search::{Hit, TopK};
+
 use super::cursor::Cursor;
 use super::index::RangeIndex;
 use super::range::range_of;
@@ -7,8 +10,6 @@ use super::scan::Scan;
 use super::strategy::Strategy;
 use super::top_k::{RangeTopK, insert_merge};
 use crate::codec::CodecError;
-use tandem_core::query::Query;
-use tandem_core::search::{Hit, TopK};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Work {

@@ -4,6 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use proptest::prelude::*;
+use tandem_engine::index::{Bm25, Index};
+use tandem_engine::indexing::synth::{SynthOptions, build_synthetic};
+use tandem_engine::query::{Query, QueryTerm};
+use tandem_engine::search::cpu::CpuExecutor;
+use tandem_engine::search::{Executor, Hit, TopK};
+use tandem_model::base::ids::{QueryId, TermId};
+use tandem_model::base::random::Random;
+use tandem_model::traffic::Mode;
 
 use super::batch::{Address, Batch, CURSOR_WORDS, Cached, Limits, cut};
 use super::index::{Norms, PAPERS_BM25, RangeIndex, num_blocks};
@@ -12,13 +20,6 @@ use super::range::Ranges;
 use super::strategy::Strategy;
 use crate::context::terms_of;
 use crate::test_support::bits;
-use tandem_core::base::ids::{QueryId, TermId};
-use tandem_core::base::random::Random;
-use tandem_core::index::{Bm25, Index};
-use tandem_core::indexing::synth::{SynthOptions, build_synthetic};
-use tandem_core::query::{Mode, Query, QueryTerm};
-use tandem_core::search::cpu::CpuExecutor;
-use tandem_core::search::{Executor, Hit, TopK};
 
 /// Lists of (document, frequency), and queries of them.
 struct TestLists {
@@ -312,8 +313,8 @@ mod on_a_gpu {
     use super::*;
     use crate::huang::ranges::gpu::executor::{RangesGpu, Settings};
     use crate::test_support::{gpu_or_skip, sized, with_a_hang};
-    use tandem_core::base::ids::DeviceId;
-    use tandem_core::search::ExecError;
+    use tandem_engine::search::ExecError;
+    use tandem_model::base::ids::DeviceId;
 
     fn open(index: &Arc<RangeIndex>, most_bytes: u64) -> Option<RangesGpu> {
         gpu_or_skip(RangesGpu::open(DeviceId(0), index, most_bytes))

@@ -4,7 +4,7 @@
 //! heap with the least on top, whose score is the threshold. Ranges are merged by insertion: the keys of each, best
 //! first, go into one sorted list until one does not enter it.
 
-use tandem_core::search::TopK;
+use tandem_engine::search::TopK;
 
 /// The best k of a range; `top_k.cuh` in the kernels.
 #[derive(Clone, Debug, Default)]
@@ -87,7 +87,7 @@ pub(crate) fn insert_merge(merged: &mut Vec<u64>, keys: &[u64], k: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_core::base::random::mix;
+    use tandem_model::base::random::mix;
 
     #[test]
     fn what_is_kept_of_ranges_and_merged_is_what_sorting_all_gives() {

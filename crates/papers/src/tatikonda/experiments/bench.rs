@@ -7,6 +7,13 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use tandem_engine::query::Query;
+use tandem_engine::search::cpu::multicore::{Cores, Served, Stream, serve};
+use tandem_engine::search::{ExecError, Executor};
+use tandem_model::base::random::Random;
+use tandem_model::base::time::Nanos;
+use tandem_model::traffic::{ArrivalProcess, Mode, Stretch, UnitTimes};
+
 use crate::codec::Pfor;
 use crate::context::terms_of;
 use crate::ding::daat::lists::CodedLists;
@@ -14,11 +21,6 @@ use crate::tatikonda::published::core::Core;
 use crate::tatikonda::published::gang::Gang;
 use crate::tatikonda::published::pools::serve_by_tasks;
 use crate::{Context, ExperimentError, Findings, Input, Result};
-use tandem_core::base::random::Random;
-use tandem_core::base::time::Nanos;
-use tandem_core::query::{ArrivalProcess, Mode, Query, Stretch, UnitTimes};
-use tandem_core::search::cpu::multicore::{Cores, Served, Stream, serve};
-use tandem_core::search::{ExecError, Executor};
 
 /// Documents of the synthetic index, whose queries take a few milliseconds. All four figures take some minutes on sixteen
 /// cores. The paper's crawl had 77 million documents, and its queries took 9 ms.

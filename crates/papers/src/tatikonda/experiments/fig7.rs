@@ -16,6 +16,10 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tandem_engine::index::Index;
+use tandem_engine::query::Query;
+use tandem_model::base::ids::TermId;
+
 use super::bench::{DOCS, QUERIES};
 use crate::codec::Pfor;
 use crate::context::terms_of;
@@ -24,9 +28,6 @@ use crate::findings::{Chart, Curve};
 use crate::tatikonda::published::core::Core;
 use crate::tatikonda::published::tasks::{Needed, create_tasks, mean_overlap, mean_skips};
 use crate::{Context, Findings, Input, RealLog, Result};
-use tandem_core::base::ids::TermId;
-use tandem_core::index::Index;
-use tandem_core::query::Query;
 
 /// Postings per skip block.
 const BLOCK_SIZES: [usize; 4] = [512, 256, 128, 64];

@@ -4,13 +4,15 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
+use tandem_engine::index::Bm25;
+use tandem_engine::query::{Query, QueryTerm};
+use tandem_engine::search::{ExecError, Execution, Executor, Hit, TopK, check};
+use tandem_model::base::machine::Class;
+use tandem_model::traffic::Mode;
+
 use crate::ding::daat::cursor::{Advance, Cursor};
 use crate::ding::daat::lists::CodedLists;
 use crate::ding::daat::small_adaptive::intersect;
-use tandem_core::base::machine::Class;
-use tandem_core::index::Bm25;
-use tandem_core::query::{Mode, Query, QueryTerm};
-use tandem_core::search::{ExecError, Execution, Executor, Hit, TopK, check};
 
 /// Intersects lists on the caller's core; answers AND only, as in the paper.
 #[derive(Debug)]

@@ -10,11 +10,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use tandem_engine::query::{Query, QueryTerm};
+use tandem_engine::search::cpu::multicore::Cores;
+use tandem_engine::search::{ExecError, Execution, Executor, Hit, TopK, check};
+use tandem_model::base::machine::Class;
+use tandem_model::traffic::Mode;
+
 use super::core::Core;
-use tandem_core::base::machine::Class;
-use tandem_core::query::{Mode, Query, QueryTerm};
-use tandem_core::search::cpu::multicore::Cores;
-use tandem_core::search::{ExecError, Execution, Executor, Hit, TopK, check};
 
 /// The master on the caller's core, and a thread for each other core.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! The methods of Tatikonda et al. as published, the baseline of their figures.
 //!
-//! [`multicore`](tandem_core::search::cpu::multicore) has the same four ways to share queries among cores on Tandem's
+//! [`multicore`](tandem_engine::search::cpu::multicore) has the same four ways to share queries among cores on Tandem's
 //! index and operators. This module has the paper's lists and steps: postings packed by PForDelta between skips of 512,
 //! intersected by eliminators ([`small_adaptive`](crate::ding::daat)), block after block.
 //!

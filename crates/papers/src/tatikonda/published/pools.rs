@@ -15,17 +15,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use crossbeam_deque::{Injector, Steal};
+use tandem_engine::index::Bm25;
+use tandem_engine::query::QueryTerm;
+use tandem_engine::search::cpu::multicore::{Cores, Served, Stream, digest};
+use tandem_engine::search::{ExecError, Hit, TopK, check};
+use tandem_model::base::time::Nanos;
 
 use super::gang::wait;
 use super::tasks::{Needed, create_tasks, skips};
 use crate::ding::daat::cursor::{Advance, Cursor};
 use crate::ding::daat::lists::CodedLists;
 use crate::ding::daat::small_adaptive::intersect;
-use tandem_core::base::time::Nanos;
-use tandem_core::index::Bm25;
-use tandem_core::query::QueryTerm;
-use tandem_core::search::cpu::multicore::{Cores, Served, Stream, digest};
-use tandem_core::search::{ExecError, Hit, TopK, check};
 
 /// A query cut into tasks.
 #[derive(Debug)]

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use tandem_engine::query::Query;
+use tandem_engine::search::cpu::CpuExecutor;
+use tandem_engine::search::cpu::multicore::{Cores, Stream, digest, serve};
+use tandem_engine::search::{ExecError, Executor, MAX_K};
+use tandem_model::base::time::Nanos;
+use tandem_model::traffic::Mode;
 
 use super::core::Core;
 use super::gang::Gang;
 use super::pools::serve_by_tasks;
 use crate::codec::Pfor;
 use crate::test_support::{coded, query_of, random_index};
-use tandem_core::base::time::Nanos;
-use tandem_core::query::{Mode, Query};
-use tandem_core::search::cpu::CpuExecutor;
-use tandem_core::search::cpu::multicore::{Cores, Stream, digest, serve};
-use tandem_core::search::{ExecError, Executor, MAX_K};
 
 const NUM_DOCS: u32 = 30_000;
 

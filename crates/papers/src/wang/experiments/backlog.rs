@@ -1,5 +1,5 @@
 //! A backlog of queries for the GPU and CPU threads together, under the policy of the simulator and the live driver
-//! [`cached-first`](tandem_core::sched::PolicyKind::CachedFirst).
+//! [`cached-first`](tandem_model::sched::PolicyKind::CachedFirst).
 //!
 //! ```text
 //!   GPU's thread      takes a batch ── run ── finished, decide ─┐
@@ -10,12 +10,13 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use tandem_model::base::ids::{JobId, ProcessorId, QueryId};
+use tandem_model::base::machine::{Class, Machine, PerClass};
+use tandem_model::base::time::Nanos;
+use tandem_model::cost::{BatchCost, Cost, MachineModel};
+use tandem_model::sched::{Action, CachedFirst, Dispatcher, Job, PolicyOptions, RunLog};
+
 use crate::{ExperimentError, Result};
-use tandem_core::base::ids::{JobId, ProcessorId, QueryId};
-use tandem_core::base::machine::{Class, Machine, PerClass};
-use tandem_core::base::time::Nanos;
-use tandem_core::cost::{BatchCost, Cost, MachineModel};
-use tandem_core::sched::{Action, CachedFirst, Dispatcher, Job, PolicyOptions, RunLog};
 
 /// Division of a backlog.
 #[derive(Clone, Copy, Debug)]

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 use cudarc::driver::{CudaFunction, CudaStream, DeviceRepr};
+use tandem_engine::search::device::{Device, GpuError, Images, Module};
 
 use crate::wang::data::ROUND;
 use crate::wang::ranker::MAX_K;
 use crate::wang::ranking::MAX_TERMS;
-use tandem_core::search::device::{Device, GpuError, Images, Module};
 
 const IMAGES: Images = Images {
     what: "the kernel of pruned list caching",

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DevicePtr, DeviceRepr, ValidAsZeroBits, result, sys};
+use tandem_engine::search::device::{Device, GpuError, Module, has_hung, wait};
+use tandem_model::base::ids::DeviceId;
 
 use super::kernels;
 use crate::wang::data::ExperimentData;
-use tandem_core::base::ids::DeviceId;
-use tandem_core::search::device::{Device, GpuError, Module, has_hung, wait};
 
 /// The machine's first GPU with the kernel, the arrays of documents, and the one stream of all work.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use cudarc::driver::{CudaEvent, CudaSlice, PushKernelArg, result};
+use tandem_engine::search::device::{GpuError, Pinned, shape};
 
 use super::kernels::{BatchArgument, QueryArgument, THREADS, TermArgument};
 use super::memory::CachedGpu;
@@ -17,7 +18,6 @@ use crate::wang::cache::sizes::Sizes;
 use crate::wang::data::MAX_BATCH;
 use crate::wang::ranker::{Best, MAX_K};
 use crate::wang::train_test_split::RankedQuery;
-use tandem_core::search::device::{GpuError, Pinned, shape};
 
 /// A cache, a buffer, and room for results.
 #[derive(Debug)]

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use tandem_model::base::random::Random;
+
 use super::{CachedGpu, Session};
 use crate::test_support::{gpu_or_skip, sized, with_a_hang};
 use crate::wang::cache::prefixes::Prefixes;
@@ -13,7 +15,6 @@ use crate::wang::data::ExperimentData;
 use crate::wang::ranker::{Best, MAX_K};
 use crate::wang::report::RunOptions;
 use crate::wang::tests::{Small, answer_on_cpu};
-use tandem_core::base::random::Random;
 
 fn open(data: &ExperimentData, may_lock: bool) -> Option<CachedGpu<'_>> {
     gpu_or_skip(CachedGpu::open(data, may_lock))

@@ -4,9 +4,9 @@
 //! Long lists are copied directly if the host's lists are page-locked, and are gathered otherwise.
 
 use cudarc::driver::{CudaEvent, CudaSlice, result};
+use tandem_engine::search::device::{GpuError, Pinned, wait_for};
 
 use super::memory::CachedGpu;
-use tandem_core::search::device::{GpuError, Pinned, wait_for};
 
 /// Words of a staging buffer: 8 MiB.
 const STAGING_WORDS: usize = 2 << 20;

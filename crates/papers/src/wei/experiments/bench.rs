@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 
+use tandem_engine::corpus::{Batch, Collection, Tokenizer, Words};
+use tandem_engine::index::Bm25;
+use tandem_engine::indexing::{BuildError, BuildOptions, Indexer};
+use tandem_engine::search::device::list_gpus;
+use tandem_model::files::InputError;
+
 use super::collections::{CollectionPart, Kind, files};
 use crate::wei::trie::{TrieIndexer, TrieOptions, TrieReport};
 use crate::{Context, ExperimentError, Findings, Result};
-use tandem_core::corpus::{Batch, Collection, Tokenizer, Words};
-use tandem_core::files::InputError;
-use tandem_core::index::Bm25;
-use tandem_core::indexing::{BuildError, BuildOptions, Indexer};
-use tandem_core::search::device::list_gpus;
 
 pub(crate) const DOCS: u32 = 20_000;
 pub(crate) const FILES: u32 = 16;
@@ -90,7 +91,7 @@ impl<'a> Bench<'a> {
         let mut trie = self.trie(parsers, cpu_indexers, gpus)?;
         let dir = self.folder()?;
         let began = std::time::Instant::now();
-        tandem_core::indexing::build_by(&mut trie, self.collection()?, dir.path(), &self.options, &|_| ())?;
+        tandem_engine::indexing::build_by(&mut trie, self.collection()?, dir.path(), &self.options, &|_| ())?;
         let all_s = began.elapsed().as_secs_f64();
         let report = trie.report().clone();
         let merging_s = (all_s - report.total_s()).max(0.0);

@@ -12,10 +12,10 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use rayon::prelude::*;
 use serde::Deserialize;
+use tandem_engine::indexing::synth::{TextOptions, write_text};
+use tandem_model::files::write_atomically;
 
 use crate::{Context, ExperimentError, Result};
-use tandem_core::files::write_atomically;
-use tandem_core::indexing::synth::{TextOptions, write_text};
 
 const MEAN_LENGTH: f64 = 250.0;
 

@@ -3,11 +3,12 @@
 //! The figure has three curves. In each, M of eight cores parse. In the first, they parse alone. In the second, the other 8 - M
 //! cores index. In the third, two GPUs index as well. A point is measured only if each thread has a core of its own.
 
+use tandem_model::base::quantile::median;
+
 use super::bench::{Bench, MB, PAPERS_CORES, PAPERS_GPUS, PAPERS_PARSERS, mb_per_s};
 use crate::findings::{Chart, Curve};
 use crate::wei::trie::TrieReport;
 use crate::{Context, Findings, Result};
-use tandem_core::base::quantile::median;
 
 /// Intake of six parsers in the paper's model, in MB/s.
 const PAPERS_INTAKE: f64 = 469.0;

@@ -1,11 +1,12 @@
 //! Tokens of a collection in the order of its documents, for experiments on one CPU indexer.
 
+use tandem_engine::corpus::Cutter;
+use tandem_engine::indexing::postings::Postings;
+
 use super::bench::Bench;
 use crate::Result;
 use crate::wei::trie::buffer::{Buffer, for_each_term};
 use crate::wei::trie::dictionary::Dictionary;
-use tandem_core::corpus::Cutter;
-use tandem_core::indexing::postings::Postings;
 
 /// Runs, of which the fastest counts.
 const REPEATS: usize = 3;

@@ -1,10 +1,11 @@
 //! Buffers of parsers: parsed documents, regrouped by slot.
 
+use tandem_engine::corpus::{Batch, Cutter, Skipped, Tokenizer};
+use tandem_engine::indexing::SegmentDocuments;
+use tandem_model::files::InputError;
+
 use super::slots::{NUM_SLOTS, slot_of};
 use super::stream::Stream;
-use tandem_core::corpus::{Batch, Cutter, Skipped, Tokenizer};
-use tandem_core::files::InputError;
-use tandem_core::indexing::SegmentDocuments;
 
 /// Parsed documents, numbered from 0 in the buffer.
 #[derive(Debug)]

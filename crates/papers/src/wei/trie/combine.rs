@@ -10,14 +10,14 @@
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use tandem_engine::index::{EncodedLists, IndexWriter, ListEncoder};
+use tandem_engine::indexing::postings::Decoder;
+use tandem_engine::indexing::ranges::{RangeBytes, division, write_ranges};
+use tandem_engine::indexing::{BuildError, BuildOptions, BuildSummary, Inverted, Progress, SegmentDocuments};
 
 use super::dictionary::Dictionary;
 use super::run_file::RunFile;
 use super::slots::sorted_groups;
-use tandem_core::index::{EncodedLists, IndexWriter, ListEncoder};
-use tandem_core::indexing::postings::Decoder;
-use tandem_core::indexing::ranges::{RangeBytes, division, write_ranges};
-use tandem_core::indexing::{BuildError, BuildOptions, BuildSummary, Inverted, Progress, SegmentDocuments};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TermOf {

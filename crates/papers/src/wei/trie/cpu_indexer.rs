@@ -1,12 +1,13 @@
 //! Indexer on one CPU thread.
 
+use tandem_engine::indexing::postings::Postings;
+use tandem_engine::search::device::GpuError;
+
 use super::buffer::Buffer;
 use super::dictionary::Dictionary;
 use super::indexer::SlotIndexer;
 use super::sections::Sections;
 use super::stream::Item;
-use tandem_core::indexing::postings::Postings;
-use tandem_core::search::device::GpuError;
 
 /// Marks a term without a list in this run.
 const NO_LIST: u32 = u32::MAX;

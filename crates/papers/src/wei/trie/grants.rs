@@ -12,9 +12,9 @@ use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use tandem_core::corpus::{Batch, Collection};
-use tandem_core::files::InputError;
-use tandem_core::indexing::BuildError;
+use tandem_engine::corpus::{Batch, Collection};
+use tandem_engine::indexing::BuildError;
+use tandem_model::files::InputError;
 
 /// Bytes of files per sampled batch.
 const SAMPLED_EVERY_BYTES: u64 = 50 << 20;

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use tandem_engine::search::device::GpuError;
+
 use super::buffer::Buffer;
 use super::dictionary::Dictionary;
 use super::sections::Sections;
-use tandem_core::search::device::GpuError;
 
 /// Builds the trees and lists of its slots. Every run calls [`prepare`](Self::prepare), [`index`](Self::index) and
 /// [`collect`](Self::collect) in this order.

@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use tandem_engine::corpus::{Cutter, Tokenizer};
+use tandem_engine::indexing::{BuildError, Progress};
 
 use super::buffer::Buffer;
 use super::grants::{Grant, Grants};
-use tandem_core::corpus::{Cutter, Tokenizer};
-use tandem_core::indexing::{BuildError, Progress};
 
 /// A parsed buffer with its times.
 #[derive(Debug, Default)]

@@ -15,6 +15,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use tandem_engine::corpus::{Collection, Cutter, Tokenizer};
+use tandem_engine::indexing::journal::Journal;
+use tandem_engine::indexing::{BuildError, BuildOptions, BuildSummary, Indexer, Inverted, Progress};
+use tandem_engine::search::device::GpuError;
+use tandem_model::files::{InputError, write_atomically};
+
 use super::buffer::Buffer;
 use super::combine::{Combined, PartialLists};
 use super::cpu_indexer::CpuIndexer;
@@ -27,11 +33,6 @@ use super::run_file::RunFile;
 use super::sections::Sections;
 use super::slots::NUM_SLOTS;
 use super::split::split;
-use tandem_core::corpus::{Collection, Cutter, Tokenizer};
-use tandem_core::files::{InputError, write_atomically};
-use tandem_core::indexing::journal::Journal;
-use tandem_core::indexing::{BuildError, BuildOptions, BuildSummary, Indexer, Inverted, Progress};
-use tandem_core::search::device::GpuError;
 
 /// Maximum text of a run, as in the paper.
 const MOST_BUFFER_BYTES: u64 = 1 << 30;

@@ -3,8 +3,8 @@
 //! | part | contents |
 //! | --- | --- |
 //! | the location table | term (4 bytes) and length (4) of each list, slot by slot |
-//! | documents | a piece a batch: length (4 bytes) and [documents](tandem_core::indexing::SegmentDocuments) |
-//! | lists | gaps and frequencies in variable bytes ([postings](tandem_core::indexing::postings)), in the table's order |
+//! | documents | a piece a batch: length (4 bytes) and [documents](tandem_engine::indexing::SegmentDocuments) |
+//! | lists | gaps and frequencies in variable bytes ([postings](tandem_engine::indexing::postings)), in the table's order |
 //!
 //! The paper's location table has a place for every term of the dictionary. This one has the terms of the run only, so
 //! that it grows with the run rather than with the dictionary. The places of slots stay in memory.
@@ -12,9 +12,10 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use tandem_engine::indexing::{BuildError, SegmentDocuments};
+use tandem_model::files::{File, read_exact_at};
+
 use super::sections::{Entry, Section, Sections};
-use tandem_core::files::{File, read_exact_at};
-use tandem_core::indexing::{BuildError, SegmentDocuments};
 
 const ENTRY_BYTES: usize = 8;
 
@@ -146,7 +147,7 @@ impl RunFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_core::corpus::LineBase;
+    use tandem_engine::corpus::LineBase;
 
     /// Writes a run `run` into a folder. Returns the folder and the documents.
     #[test]

@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use tandem_engine::corpus::{Collection, Tokenizer, Words};
+use tandem_engine::index::{Bm25, FILE_NAME};
+use tandem_engine::indexing::{BuildOptions, BuildSummary, build_by, build_from_text};
+
 use super::gpu::GpuIndexer;
 use super::gpu::twin::Twin;
 use super::indexer::SlotIndexer;
 use super::pipeline::{TrieIndexer, TrieOptions};
-use tandem_core::corpus::{Collection, Tokenizer, Words};
-use tandem_core::index::{Bm25, FILE_NAME};
-use tandem_core::indexing::{BuildOptions, BuildSummary, build_by, build_from_text};
 
 fn options(words: Words) -> BuildOptions {
     BuildOptions { tokenizer: Tokenizer::new(words), bm25: Bm25::default(), threads: 2, memory_bytes: None }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
+use tandem_engine::search::device::{Device, GpuError, wait};
 
 use crate::huang::ranges::batch::{Address, Cached, WORDS_AFTER, is_admitted};
 use crate::huang::ranges::index::RangeIndex;
-use tandem_core::search::device::{Device, GpuError, wait};
 
 /// Alignment of lists in words: sixteen bytes, in which the head of a block is read.
 const ALIGNMENT: usize = 4;

@@ -4,6 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits};
+use tandem_engine::query::Query;
+use tandem_engine::search::device::{Device, GpuError, wait};
+use tandem_engine::search::gpu::check;
+use tandem_engine::search::{Answers, ExecError, Hit, TopK};
+use tandem_model::base::ids::DeviceId;
 
 use super::cache::Cache;
 use super::kernels::{BatchArgument, Kernels, Report};
@@ -11,11 +16,6 @@ use crate::huang::ranges::batch::{Batch, CURSOR_WORDS, Limits, WORDS_AFTER, cut}
 use crate::huang::ranges::index::{Norms, RangeIndex};
 use crate::huang::ranges::range::{Ranges, check_owners};
 use crate::huang::ranges::strategy::Strategy;
-use tandem_core::base::ids::DeviceId;
-use tandem_core::query::Query;
-use tandem_core::search::device::{Device, GpuError, wait};
-use tandem_core::search::gpu::check;
-use tandem_core::search::{Answers, ExecError, Hit, TopK};
 
 /// Maximum shared memory for the threads' keys.
 const KEY_BYTES: usize = 44 * 1024;

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 use cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute as Attribute};
 use cudarc::driver::{CudaFunction, CudaStream, DeviceRepr, DriverError, ValidAsZeroBits};
+use tandem_engine::search::device::{Device, GpuError, Images, Module};
 
 use crate::huang::ranges::batch::{CURSOR_WORDS, QueryEntry, TermEntry};
 use crate::huang::ranges::list::{RANGE_BLOCK_LEN, RangeBlock};
 use crate::huang::ranges::range::MAX_OWNERS;
 use crate::huang::ranges::strategy::Strategy;
-use tandem_core::search::device::{Device, GpuError, Images, Module};
 
 const IMAGES: Images = Images {
     what: "the kernels by document ranges",

@@ -3,11 +3,11 @@
 use std::fmt;
 
 use bytemuck::{Pod, Zeroable};
+use tandem_engine::search::device::GpuError;
 
 use crate::wei::trie::dictionary::{Dictionary, Term};
 use crate::wei::trie::node::DEGREE;
 use crate::wei::trie::slots::NUM_SLOTS;
-use tandem_core::search::device::GpuError;
 
 /// Readable bytes behind the input: a window of a stream.
 pub(crate) const WINDOW_BYTES: usize = 512;

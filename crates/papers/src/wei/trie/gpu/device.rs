@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DevicePtr, DeviceRepr, PushKernelArg};
+use tandem_engine::search::device::{Device, GpuError, Images, Module, shape, wait};
+use tandem_model::base::ids::DeviceId;
 
 use super::backend::{Backend, Counters, Input, Output, Posting, Task, WINDOW_BYTES, worst_case};
 use crate::wei::trie::dictionary::{Dictionary, FIRST_STRING, NO_NODE, Term};
 use crate::wei::trie::node::Node;
 use crate::wei::trie::slots::NUM_SLOTS;
-use tandem_core::base::ids::DeviceId;
-use tandem_core::search::device::{Device, GpuError, Images, Module, shape, wait};
 
 const IMAGES: Images = Images {
     what: "the indexer's kernel",

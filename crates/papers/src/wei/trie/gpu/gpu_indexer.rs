@@ -1,14 +1,14 @@
 //! The host's side: gathers input, groups postings by term, and keeps terms.
 
 use rayon::prelude::*;
+use tandem_engine::indexing::postings::put;
+use tandem_engine::search::device::GpuError;
 
 use super::backend::{Backend, Input, Output, Posting, STREAM_ALIGNMENT, Task, WINDOW_BYTES};
 use crate::wei::trie::buffer::Buffer;
 use crate::wei::trie::dictionary::{Dictionary, FIRST_STRING, Term};
 use crate::wei::trie::indexer::SlotIndexer;
 use crate::wei::trie::sections::Sections;
-use tandem_core::indexing::postings::put;
-use tandem_core::search::device::GpuError;
 
 /// An indexer with its trees on a device.
 #[derive(Debug)]

@@ -25,18 +25,19 @@ pub(crate) mod twin;
 #[cfg(any(feature = "gpu", test))]
 pub(crate) use gpu_indexer::GpuIndexer;
 
+use tandem_engine::search::device::GpuError;
+
 use super::indexer::SlotIndexer;
-use tandem_core::search::device::GpuError;
 
 /// Opens the indexer on a GPU. Returns [`GpuError::NoGpu`] if there is no such GPU.
 #[cfg(feature = "gpu")]
 pub(crate) fn open(ordinal: usize) -> Result<Box<dyn SlotIndexer>, GpuError> {
-    let device = device::DeviceBackend::open(tandem_core::base::ids::DeviceId(ordinal as u32))?;
+    let device = device::DeviceBackend::open(tandem_model::base::ids::DeviceId(ordinal as u32))?;
     Ok(Box::new(GpuIndexer::new(Box::new(device))))
 }
 
 /// Fails, because this build has no GPU support.
 #[cfg(not(feature = "gpu"))]
 pub(crate) fn open(_: usize) -> Result<Box<dyn SlotIndexer>, GpuError> {
-    Err(GpuError::NoGpu(tandem_core::search::device::NOT_BUILT.to_owned()))
+    Err(GpuError::NoGpu(tandem_engine::search::device::NOT_BUILT.to_owned()))
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use tandem_model::base::random::Random;
+
 use super::backend::Backend;
 use super::gpu_indexer::GpuIndexer;
 use super::twin::Twin;
@@ -12,7 +14,6 @@ use crate::wei::trie::dictionary::Dictionary;
 use crate::wei::trie::indexer::SlotIndexer;
 use crate::wei::trie::sections::Sections;
 use crate::wei::trie::slots::NUM_SLOTS;
-use tandem_core::base::random::Random;
 
 /// Terms and their encoded lists by slot and term, independent of the indexer.
 type Lists = BTreeMap<(u16, Vec<u8>), Vec<u8>>;
@@ -112,10 +113,10 @@ fn lists_and_trees_by_the_kernels_twin_are_those_of_a_cpu() {
 #[test]
 fn gpu_lists_and_trees_are_those_of_a_cpu() {
     #[cfg(feature = "gpu")]
-    let opened = super::device::DeviceBackend::open(tandem_core::base::ids::DeviceId(0));
+    let opened = super::device::DeviceBackend::open(tandem_model::base::ids::DeviceId(0));
     #[cfg(not(feature = "gpu"))]
     let opened: Result<Twin, _> =
-        Err(tandem_core::search::device::GpuError::NoGpu(tandem_core::search::device::NOT_BUILT.to_owned()));
+        Err(tandem_engine::search::device::GpuError::NoGpu(tandem_engine::search::device::NOT_BUILT.to_owned()));
     let Some(device) = gpu_or_skip(opened) else { return };
     check(Box::new(device), &runs(3, 3, sized(300_000, 2_000)));
 }

@@ -1,9 +1,10 @@
 //! Twin of the kernel on the host: the same steps, slot after slot, on the same arrays.
 
+use tandem_engine::search::device::GpuError;
+
 use super::backend::{Backend, Counters, Input, Output, Posting, WINDOW_BYTES, worst_case};
 use crate::wei::trie::dictionary::{Dictionary, Term};
 use crate::wei::trie::stream::{DOCUMENT, LONG};
-use tandem_core::search::device::GpuError;
 
 /// A simulated device.
 #[derive(Debug, Default)]

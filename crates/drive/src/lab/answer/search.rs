@@ -1,0 +1,292 @@
+//! The live search between a rate that held and a higher rate that failed.
+//!
+//! ```text
+//!   start ── held ──▶ up 5, 10, 20 % ...  until one misses ─┐
+//!        └─ missed ─▶ down 5, 10, 20 % ... until one holds ─┴─▶ bisect to the width asked for ─▶ repeat each side
+//! ```
+//!
+//! The majority of the runs at a rate decides its side; of as many that held and missed, the misses. A side is settled once
+//! enough runs agree. If a rate turns out to be on the other side, the search continues there.
+//!
+//! A run that missed only because the machine [paused](crate::lab::is_paused) is driven again, up to five times: three of
+//! them decide. A run that misses otherwise ends this. If pauses decide at the start, the next rate is a fifth of it. If they
+//! decide there, too, no rate holds, whatever its load: the policy is *pause-limited*.
+
+use super::Effort;
+
+/// Lowest rate that is tried, as a share of the starting rate.
+const LOWEST: f64 = 0.02;
+
+/// Most runs at a rate of which one was paused; the majority decides.
+const MOST_PAUSED: u32 = 5;
+/// The share of the starting rate at which pauses decide about all rates.
+const PAUSED_SHARE: f64 = 0.2;
+
+/// The vote of a run on its rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vote {
+    /// It met the objective.
+    Held,
+    /// It did not.
+    Missed,
+    /// It did not, because the machine paused.
+    Paused,
+}
+
+/// The live runs at a rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Side {
+    /// Arrival rate, in queries per second.
+    pub qps: f64,
+    /// Number of runs that held.
+    pub held: u32,
+    /// Number of runs that failed, paused ones included.
+    pub missed: u32,
+    /// Number of runs that failed because the machine paused.
+    pub paused: u32,
+}
+
+impl Side {
+    /// Number of runs at this rate.
+    #[must_use]
+    pub fn runs(&self) -> u32 {
+        self.held + self.missed
+    }
+
+    /// Whether pauses leave open on which side it is.
+    fn is_open(&self) -> bool {
+        let majority = MOST_PAUSED / 2 + 1;
+        self.paused > 0 && self.paused == self.missed && self.held.max(self.paused) < majority
+    }
+
+    fn has_held(&self) -> bool {
+        self.held > self.missed && !self.is_open()
+    }
+
+    fn has_missed(&self) -> bool {
+        self.missed > 0 && self.missed >= self.held && !self.is_open()
+    }
+
+    /// Whether it is on the side of misses by pauses alone.
+    fn is_paused(&self) -> bool {
+        self.has_missed() && self.paused == self.missed
+    }
+}
+
+/// The state of the search: all driven rates.
+#[derive(Clone, Debug)]
+pub struct LiveSearch {
+    start_qps: f64,
+    effort: Effort,
+    /// Largest relative distance between the sides: the requested one, or the drift of the machine.
+    apart: f64,
+    /// The driven rates in ascending order.
+    rates: Vec<Side>,
+}
+
+impl LiveSearch {
+    /// A search from this rate.
+    #[must_use]
+    pub fn new(start_qps: f64, effort: Effort) -> Self {
+        Self { start_qps, effort, apart: effort.apart, rates: Vec::new() }
+    }
+
+    /// Sets the drift of the machine's speed; the sides need not be closer than this share.
+    pub fn drifts(&mut self, share: f64) {
+        self.apart = share.max(self.effort.apart);
+    }
+
+    /// Notes the vote of a run at a rate.
+    pub fn note(&mut self, qps: f64, vote: Vote) {
+        let at = self.rates.partition_point(|rate| rate.qps < qps);
+        if self.rates.get(at).is_none_or(|rate| rate.qps != qps) {
+            self.rates.insert(at, Side { qps, ..Side::default() });
+        }
+        let rate = &mut self.rates[at];
+        rate.held += u32::from(vote == Vote::Held);
+        rate.missed += u32::from(vote != Vote::Held);
+        rate.paused += u32::from(vote == Vote::Paused);
+    }
+
+    /// The lowest rate at which most runs failed.
+    fn missed(&self) -> Option<Side> {
+        self.rates.iter().find(|rate| rate.has_missed()).copied()
+    }
+
+    /// The highest rate below [`missed`](Self::missed) at which most runs held.
+    fn held(&self) -> Option<Side> {
+        let below = self.missed().map_or(f64::INFINITY, |missed| missed.qps);
+        self.rates.iter().rev().find(|rate| rate.has_held() && rate.qps < below).copied()
+    }
+
+    /// Whether enough runs at this rate agree.
+    fn is_settled(&self, side: &Side) -> bool {
+        side.held.max(side.missed) >= self.effort.needed && (!self.effort.all || side.runs() >= self.effort.of)
+    }
+
+    /// The settled sides: a rate that held, and a higher rate that failed.
+    #[must_use]
+    pub fn sides(&self) -> (Option<Side>, Option<Side>) {
+        let settled = |side: Option<Side>| side.filter(|side| self.is_settled(side));
+        (settled(self.held()), settled(self.missed()))
+    }
+
+    /// Whether pauses of the machine miss the objective at a fifth of the start, too.
+    #[must_use]
+    pub fn is_pause_limited(&self) -> bool {
+        self.held().is_none()
+            && self
+                .missed()
+                .is_some_and(|low| low.is_paused() && low.qps <= PAUSED_SHARE * self.start_qps * (1.0 + 1e-9))
+    }
+
+    /// The next rate to drive with `left` runs to go; `None` if both sides are settled, or no rate is low enough.
+    #[must_use]
+    pub fn next(&self, left: u32) -> Option<f64> {
+        if left == 0 || self.is_pause_limited() {
+            return None;
+        }
+        if let Some(open) = self.rates.iter().find(|rate| rate.is_open()) {
+            return Some(open.qps);
+        }
+        let (held, missed) = match (self.held(), self.missed()) {
+            (None, None) => return Some(self.start_qps),
+            (Some(held), None) => {
+                let above = self.rates.iter().filter(|rate| rate.qps > self.start_qps).count();
+                return Some(held.qps * (1.0 + self.step(above)));
+            }
+            (None, Some(missed)) if missed.is_paused() => return Some(PAUSED_SHARE * self.start_qps),
+            (None, Some(missed)) => {
+                let below = self.rates.iter().filter(|rate| rate.qps < self.start_qps).count();
+                let lower = missed.qps / (1.0 + self.step(below));
+                return (lower >= LOWEST * self.start_qps).then_some(lower);
+            }
+            (Some(held), Some(missed)) => (held, missed),
+        };
+        let lacks = |side: &Side| {
+            let agree = self.effort.needed.saturating_sub(side.held.max(side.missed));
+            if self.effort.all { self.effort.of.saturating_sub(side.runs()).max(agree) } else { agree }
+        };
+        if missed.qps > held.qps * (1.0 + self.apart) * (1.0 + 1e-9) && left > lacks(&held) + lacks(&missed) {
+            return Some((held.qps * missed.qps).sqrt());
+        }
+        [held, missed].iter().find(|side| lacks(side) > 0).map(|side| side.qps)
+    }
+
+    /// The relative distance to the next rate after `before` rates on that side.
+    fn step(&self, before: usize) -> f64 {
+        self.effort.apart * 2_f64.powi(before.min(4) as i32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tandem_model::base::random::Random;
+
+    /// Searches a machine on which a run holds as `holds` says; returns the sides and the number of runs.
+    fn searched(start_qps: f64, most: u32, mut holds: impl FnMut(f64) -> bool) -> (Option<Side>, Option<Side>, u32) {
+        let mut search = LiveSearch::new(start_qps, Effort::usual());
+        let mut runs = 0;
+        while let Some(qps) = search.next(most - runs) {
+            search.note(qps, if holds(qps) { Vote::Held } else { Vote::Missed });
+            runs += 1;
+        }
+        let (held, missed) = search.sides();
+        (held, missed, runs)
+    }
+
+    #[test]
+    fn both_sides_are_found_from_anywhere_and_each_by_two_runs() {
+        for start_qps in [1000.0, 1040.0, 1300.0, 700.0, 3000.0] {
+            let (held, missed, runs) = searched(start_qps, 99, |qps| qps <= 1000.0);
+            let (held, missed) = (held.unwrap(), missed.unwrap());
+            assert!(held.qps <= 1000.0 && 1000.0 < missed.qps, "{held:?} {missed:?}");
+            assert!(missed.qps <= 1.05001 * held.qps, "{held:?} {missed:?}");
+            assert_eq!((held.held, held.missed, missed.held, missed.missed), (2, 0, 0, 2));
+            assert!(runs <= 14, "{runs} from {start_qps}");
+        }
+        // An accurate prediction needs four runs.
+        assert_eq!(searched(990.0, 99, |qps| qps <= 1000.0).2, 4);
+    }
+
+    #[test]
+    fn one_disturbed_run_changes_no_side() {
+        for disturbed in 0..6 {
+            let mut run = 0;
+            let (held, missed, _) = searched(1000.0, 99, |qps| {
+                run += 1;
+                (qps <= 1000.0) != (run - 1 == disturbed)
+            });
+            let (held, missed) = (held.unwrap(), missed.unwrap());
+            assert!(
+                held.qps <= 1000.0 && missed.qps > 1000.0 && missed.qps < 1120.0,
+                "{disturbed}: {held:?} {missed:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_paused_runs_are_repeated_and_their_majority_decides() {
+        let mut search = LiveSearch::new(1000.0, Effort::usual());
+        let mut rates = Vec::new();
+        for vote in [Vote::Paused, Vote::Held, Vote::Paused, Vote::Held] {
+            rates.push(search.next(99).unwrap());
+            search.note(1000.0, vote);
+        }
+        assert_eq!(rates, [1000.0; 4]);
+        let mut other = search.clone();
+        search.note(1000.0, Vote::Held);
+        assert!(search.next(99).unwrap() > 1000.0, "3 of 5 held");
+        // Pauses decide at the start, and then at a fifth of it.
+        other.note(1000.0, Vote::Paused);
+        assert_eq!(other.sides().1.map(|missed| (missed.missed, missed.runs())), Some((3, 5)));
+        for _ in 0..3 {
+            assert_eq!((other.next(99), other.is_pause_limited()), (Some(200.0), false));
+            other.note(200.0, Vote::Paused);
+        }
+        assert_eq!((other.next(99), other.is_pause_limited()), (None, true));
+        // A miss without a pause ends the repetition.
+        let mut search = LiveSearch::new(1000.0, Effort::usual());
+        search.note(1000.0, Vote::Paused);
+        search.note(1000.0, Vote::Missed);
+        assert!(search.next(99).unwrap() < 1000.0 && !search.is_pause_limited());
+    }
+
+    #[test]
+    fn a_search_on_a_noisy_machine_ends_with_majorities() {
+        let mut random = Random::new(7, 0);
+        for _ in 0..200 {
+            let (held, missed, runs) = searched(1200.0, 40, |qps| qps * (0.9 + 0.2 * random.unit()) <= 1000.0);
+            assert!(runs <= 40);
+            if let (Some(held), Some(missed)) = (held, missed) {
+                assert!(held.qps < missed.qps && held.held >= 2 && missed.missed >= 2, "{held:?} {missed:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_time_goes_to_repeats() {
+        let (held, missed, runs) = searched(2000.0, 9, |qps| qps <= 1000.0);
+        assert!(held.is_some() && missed.is_some() && runs <= 9, "{held:?} {missed:?} {runs}");
+        assert_eq!(searched(1000.0, 99, |_| false).0, None);
+        assert_eq!(searched(1000.0, 0, |_| true), (None, None, 0));
+    }
+
+    #[test]
+    fn proof_takes_all_runs_and_drift_widens_the_sides() {
+        let mut search = LiveSearch::new(1000.0, Effort::proof());
+        while let Some(qps) = search.next(99) {
+            search.note(qps, if qps <= 1000.0 { Vote::Held } else { Vote::Missed });
+        }
+        let (held, missed) = search.sides();
+        assert_eq!((held.unwrap().runs(), missed.unwrap().runs()), (5, 5));
+        assert!(missed.unwrap().qps <= 1.02501 * held.unwrap().qps);
+        let mut search = LiveSearch::new(1000.0, Effort::usual());
+        search.note(1000.0, Vote::Held);
+        search.note(1100.0, Vote::Missed);
+        assert!(search.next(99).is_some_and(|qps| qps > 1000.0 && qps < 1100.0));
+        search.drifts(0.12);
+        assert_eq!(search.next(99), Some(1000.0));
+    }
+}

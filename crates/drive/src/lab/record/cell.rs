@@ -1,0 +1,179 @@
+//! Cells: the rows of a record.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use tandem_model::base::machine::PerClass;
+use tandem_model::base::time::Nanos;
+use tandem_model::files::{Digits, Record};
+use tandem_model::study::{Bound, Criterion, Objective};
+use tandem_model::traffic::{ArrivalProcess, Replay};
+
+use crate::lab::Calibration;
+
+type Number = Digits<6>;
+
+/// The arrival processes that a name and a seed define.
+pub const DRAWN: [&str; 3] = ["poisson", "bursty", "uniform"];
+/// A live run with its prediction. Times end with their unit; shares are between 0 and 1.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the columns of the file, named as in `live_runs.csv`")]
+pub struct Cell {
+    // The question.
+    pub policy: String,
+    pub rate_qps: Number,
+    pub seed: u64,
+    pub seconds: Number,
+    pub queries: usize,
+    pub arrivals: String,
+    pub objective: String,
+    pub deadline_ms: Digits<12>,
+    pub index: String,
+    pub index_name: String,
+    pub mode: String,
+    pub k: usize,
+    /// The workload's digest, and the number of rows at its end that only live runs use.
+    pub workload: String,
+    pub held_out: usize,
+    // The machine. The digest of the machine file is empty if backlogs gave the costs.
+    pub machine: String,
+    pub machine_file: String,
+    pub cpus: usize,
+    pub gpus: usize,
+    pub gpu_lane_depth: u32,
+    pub gpu: String,
+    pub driver: String,
+    // The prediction at the time.
+    pub predicted_qps: Number,
+    pub predicted_half_width: Digits<3>,
+    pub predicted_mean_ms: Option<Number>,
+    pub predicted_mean_half_width: Option<Digits<3>>,
+    pub predicted_p50_ms: Option<Number>,
+    pub predicted_p99_ms: Option<Number>,
+    pub predicted_p99_half_width: Option<Digits<3>>,
+    pub predicted_missed_share: Option<Number>,
+    pub speed_sd: Digits<4>,
+    pub rehearsal_qps: Option<Number>,
+    pub rehearsal_mean_ms: Option<Number>,
+    pub rehearsal_p99_ms: Option<Number>,
+    pub linear_qps: Option<Number>,
+    // The costs of the backlogs, which are those of the prediction without a machine file.
+    pub cpu_slowdown: Number,
+    pub cpu_handoff_us: Number,
+    pub gpu_slowdown: Number,
+    pub gpu_device_slowdown: Number,
+    pub gpu_host_slowdown: Number,
+    pub gpu_handoff_us: Number,
+    pub decision_us: Number,
+    // The measurement.
+    pub sent: usize,
+    pub late: usize,
+    pub late_allowed: usize,
+    pub held: bool,
+    pub mean_ms: Option<Number>,
+    pub p50_ms: Option<Number>,
+    pub p95_ms: Option<Number>,
+    pub p99_ms: Option<Number>,
+    pub p999_ms: Option<Number>,
+    pub max_ms: Option<Number>,
+    pub missed: usize,
+    pub throughput_qps: Option<Number>,
+    pub others_cores: Option<Digits<3>>,
+    pub steal_cores: Option<Digits<3>>,
+    pub loop_before_us: Number,
+    pub loop_after_us: Number,
+    /// The policy's highest rate that held and lowest rate that failed, by all its runs.
+    pub held_qps: Option<Number>,
+    pub missed_qps: Option<Number>,
+    /// `yes` if a constant of the program was fitted to it, else `no`.
+    pub fitted: String,
+    // What the run itself cost; cells of earlier versions lack it.
+    /// Whether it missed the objective only because the machine paused.
+    pub paused: Option<bool>,
+    pub cpu_utilisation: Option<Digits<4>>,
+    pub gpu_utilisation: Option<Digits<4>>,
+    pub lag_p99_ms: Option<Digits<4>>,
+    pub driver_gaps: Option<u32>,
+    pub driver_gaps_ms: Option<Digits<4>>,
+    pub lane_gaps: Option<u32>,
+    pub lane_gaps_ms: Option<Digits<4>>,
+}
+
+impl Record for Cell {
+    const OPTIONAL: &'static [&'static str] = &[
+        "paused",
+        "cpu_utilisation",
+        "gpu_utilisation",
+        "lag_p99_ms",
+        "driver_gaps",
+        "driver_gaps_ms",
+        "lane_gaps",
+        "lane_gaps_ms",
+    ];
+}
+
+/// A cell with its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordedCell {
+    /// The folder of the record, and the file in it.
+    pub folder: PathBuf,
+    /// The file's name.
+    pub file: String,
+    /// Its line.
+    pub line: u64,
+    /// How much the machine's speed changed during the file's runs: the longest time of the fixed loop over the shortest, minus 1.
+    pub drift: f64,
+    /// The cell.
+    pub cell: Cell,
+}
+
+impl Cell {
+    /// The query costs of the backlogs.
+    pub(super) fn backlogs(&self) -> Calibration {
+        let us = |us: Number| Nanos::from_us(us.0);
+        Calibration {
+            slowdown: PerClass::two(self.cpu_slowdown.0, self.gpu_slowdown.0),
+            device: PerClass::two(1.0, self.gpu_device_slowdown.0),
+            host: PerClass::two(1.0, self.gpu_host_slowdown.0),
+            handoff: PerClass::two(us(self.cpu_handoff_us), us(self.gpu_handoff_us)),
+            decision: us(self.decision_us),
+        }
+    }
+
+    /// Its criterion. `p99` was the default objective, which now also bounds the tail.
+    pub(super) fn criterion(&self) -> Criterion {
+        let objective = match self.objective.as_str() {
+            "p99" => Objective::default(),
+            other => Objective::from_text(other).unwrap_or_default(),
+        };
+        objective.within(Nanos::from_ms(self.deadline_ms.0))
+    }
+
+    /// Judges the run again, by its columns: what held must also bound the tail.
+    pub(super) fn judge_again(&mut self) {
+        let limit_ms = |(bound, limit): (Bound, Nanos)| (bound == Bound::Tail).then(|| limit.as_ms());
+        let tail_ms = self.criterion().bounds().find_map(limit_ms).unwrap_or(f64::INFINITY);
+        self.held &= self.late <= self.late_allowed && self.p999_ms.is_none_or(|ms| ms.0 <= tail_ms);
+    }
+
+    /// The times of the fixed loop before and after the run, in microseconds.
+    pub(super) fn loops_us(&self) -> [f64; 2] {
+        [self.loop_before_us.0, self.loop_after_us.0]
+    }
+
+    /// The measured capacity: the geometric mean of both sides, or one side alone.
+    #[must_use]
+    pub fn measured_qps(&self) -> Option<f64> {
+        let (held, missed) = (self.held_qps.map(|qps| qps.0), self.missed_qps.map(|qps| qps.0));
+        Some((held.or(missed)? * missed.or(held)?).sqrt())
+    }
+
+    pub(super) fn process(&self) -> Option<ArrivalProcess> {
+        let is_drawn = DRAWN.contains(&self.arrivals.as_str());
+        ArrivalProcess::named(&self.arrivals, Replay::default()).ok().filter(|_| is_drawn)
+    }
+
+    pub(super) fn is_gpu_replayed(&self) -> bool {
+        self.gpu == "replay"
+    }
+}

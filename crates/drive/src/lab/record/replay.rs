@@ -1,0 +1,288 @@
+//! Replays of a record: today's predictions of its cells.
+
+use std::collections::{BTreeMap, HashMap};
+
+use rayon::prelude::*;
+use tandem_model::base::machine::{Class, Machine};
+use tandem_model::base::stats::significant;
+use tandem_model::base::time::Nanos;
+use tandem_model::cost::MachineModel;
+use tandem_model::sched::{BuiltIn, PolicyKind, PolicyOptions};
+use tandem_model::sim::{Arrivals, Experiment, SimQuery};
+use tandem_model::study::forecast::{Planned, forecast};
+use tandem_model::study::interval::least_predicted_half_width;
+use tandem_model::study::simulated::profiled_machine;
+use tandem_model::study::{
+    Bound, CapacitySearch, Criterion, Estimates, Forecast, Objective, Progress, QueryLengths, RunLength, Summary,
+    draw_all, in_pieces, sim_queries,
+};
+use tandem_model::traffic::ArrivalProcess;
+
+use super::cell::{Cell, RecordedCell};
+use super::compare::{Compared, Predicted, Quantity};
+use crate::lab::LabError;
+use crate::lab::simulated_node::SimulatedNode;
+
+/// The seed of capacities. Short runs of one seed repeat within half a per cent what the search of a prediction finds with
+/// many long ones, in a thirtieth of the time. The interval of the prediction therefore stays.
+const SEED: u64 = 1;
+/// Delays are compared up to this share of the measured capacity. Beyond it they depend on the length of the run.
+const MOST_LOAD: f64 = 0.85;
+/// Below this share of the predicted capacity, each forecast must hold.
+const MUST_HOLD: f64 = 0.97;
+
+/// The node of some cells.
+struct Twin {
+    profiled: MachineModel,
+    model: MachineModel,
+    queries: Vec<SimQuery>,
+    known: usize,
+    lengths: QueryLengths,
+    /// The format version of the machine file; 0 without one.
+    profile: u64,
+}
+
+impl Twin {
+    /// The values that cells of one node share.
+    fn key(cell: &Cell) -> [String; 7] {
+        let Cell { workload, machine_file, held_out, cpus, gpus, gpu_lane_depth, .. } = cell;
+        let lanes = [*held_out, *cpus, *gpus, *gpu_lane_depth as usize].map(|count| count.to_string());
+        let [held_out, cpus, gpus, depth] = lanes;
+        [workload.clone(), machine_file.clone(), held_out, cpus, gpus, depth, cell.is_gpu_replayed().to_string()]
+    }
+
+    fn of(recorded: &RecordedCell) -> Result<Self, LabError> {
+        let cell = &recorded.cell;
+        let workload = recorded.read_workload()?;
+        let machine = Machine::new(cell.cpus, 0).with_gpus(cell.gpus, 1, cell.gpu_lane_depth);
+        let (estimates, _) = Estimates::default().suited_to(&workload);
+        let queries = sim_queries(&workload, &estimates, &machine)?;
+        let is_real = cell.gpus > 0 && !cell.is_gpu_replayed();
+        let profiled = profiled_machine(machine, &workload, is_real.then_some(&estimates));
+        let is_played = |class: Class| class.is_gpu() && cell.is_gpu_replayed();
+        let (model, profile) = match recorded.read_machine_file()? {
+            Some(file) => (file.model(&profiled, is_played), file.version()),
+            None => (profiled.clone(), 0),
+        };
+        let of_policies: Vec<_> = queries.iter().map(|query| query.estimate).collect();
+        let lengths = QueryLengths::of(&workload, &of_policies, &model);
+        let known = queries.len().saturating_sub(cell.held_out).max(1).min(queries.len());
+        Ok(Self { profiled, model, queries, known, lengths, profile })
+    }
+
+    fn experiment(&self, cell: &Cell, arrivals: Vec<Arrivals>) -> Experiment {
+        let node = SimulatedNode { profiled: &self.profiled, model: &self.model, queries: &self.queries[..self.known] };
+        node.experiment(Some(&cell.backlogs()), arrivals, Nanos::from_ms(cell.deadline_ms.0))
+    }
+
+    fn policy(&self, kind: PolicyKind) -> BuiltIn {
+        let options = PolicyOptions { length_threshold: self.lengths.best_threshold, ..PolicyOptions::default() };
+        kind.with(options).with_lengths(self.lengths.blocks.clone())
+    }
+
+    /// The capacity.
+    fn capacity_qps(&self, recorded: &RecordedCell) -> Result<f64, LabError> {
+        let (cell, kind, objective, process) = parsed(recorded);
+        let experiment = self.experiment(cell, draw_all(&process, &[SEED], 0, self.known));
+        let search = CapacitySearch::new(&experiment, objective, RunLength::default())?;
+        let found = search.estimate_capacity_coarse(&[&self.policy(kind)], &|| ())?;
+        Ok(found.first().copied().unwrap_or(0.0))
+    }
+
+    /// The forecast of a run.
+    fn run(&self, recorded: &RecordedCell) -> Result<Option<Forecast>, LabError> {
+        let (cell, kind, _, process) = parsed(recorded);
+        let experiment = self.experiment(cell, Vec::new());
+        let run = Planned {
+            process: &process,
+            qps: cell.rate_qps.0,
+            queries: cell.queries,
+            live_seed: cell.seed,
+            speed_sd: cell.speed_sd.0,
+        };
+        Ok(forecast(&experiment, &self.policy(kind), run)?)
+    }
+}
+
+/// The names in a cell, which were checked when it was read.
+fn parsed(recorded: &RecordedCell) -> (&Cell, PolicyKind, Objective, ArrivalProcess) {
+    let cell = &recorded.cell;
+    (
+        cell,
+        PolicyKind::from_name(&cell.policy).unwrap_or(PolicyKind::CpuOnly),
+        cell.criterion().objective,
+        cell.process().unwrap_or(ArrivalProcess::Poisson),
+    )
+}
+
+/// What a simulation found.
+enum Found {
+    /// The comparisons of a policy's capacity in a file, and the capacity.
+    Capacity(Vec<Compared>, f64),
+    /// The comparisons of a run's delays, and its forecast.
+    Delays(Vec<Compared>, Criterion, Box<Summary>),
+}
+
+/// A simulation, by the positions of its cells.
+enum Task {
+    /// The capacity of the cells of one policy in one file.
+    Capacity(Vec<usize>),
+    /// The delays of a cell.
+    Delays(usize),
+}
+
+/// Predicts all cells anew and compares: the capacity of each policy in each file, delays of runs up to 85 % of the
+/// measured capacity, and whether each rate holds. Also returns, in words, the forecasts that miss the objective clearly below the predicted capacity.
+///
+/// # Errors
+/// If a workload or a machine file is missing or damaged, or a policy does not fit the machine.
+pub fn replay(cells: &[RecordedCell], progress: &dyn Progress) -> Result<(Vec<Compared>, Vec<String>), LabError> {
+    let twins = twins(cells, progress)?;
+    let mut groups: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
+    for (at, one) in cells.iter().enumerate() {
+        groups.entry((&one.file, &one.cell.policy)).or_default().push(at);
+    }
+    let is_compared = |cell: &Cell| {
+        let capacity_qps = cell.measured_qps().unwrap_or(cell.predicted_qps.0);
+        cell.held && cell.mean_ms.is_some() && cell.rate_qps.0 <= MOST_LOAD * capacity_qps
+    };
+    let delays = (0..cells.len()).filter(|&at| is_compared(&cells[at].cell)).map(Task::Delays);
+    let tasks: Vec<Task> = groups.into_values().map(Task::Capacity).chain(delays).collect();
+    let found: Vec<Result<Found, LabError>> = in_pieces(progress, "replaying cells", tasks.len(), |done| {
+        let of = |task: &Task| {
+            let found = match task {
+                Task::Capacity(group) => capacities(cells, group, &twins),
+                &Task::Delays(at) => delays_of(&cells[at], &twins),
+            };
+            done();
+            found
+        };
+        tasks.par_iter().map(of).collect()
+    });
+    let found: Vec<Found> = found.into_iter().collect::<Result<_, _>>()?;
+    let mut capacities: HashMap<&str, f64> = HashMap::new();
+    let (mut compared, mut delays) = (Vec::new(), Vec::new());
+    for one in &found {
+        match one {
+            Found::Capacity(rows, capacity_qps) => {
+                let runs = rows.iter().filter(|row| row.what == Quantity::Held);
+                capacities.extend(runs.map(|row| (row.cell.as_str(), *capacity_qps)));
+                compared.extend(rows.iter().cloned());
+            }
+            Found::Delays(rows, criterion, summary) => {
+                compared.extend(rows.iter().cloned());
+                delays.extend(rows.first().map(|row| (row, criterion, &**summary)));
+            }
+        }
+    }
+    let contradiction = |(row, criterion, summary): (&Compared, &Criterion, &Summary)| {
+        let capacity_qps = *capacities.get(row.cell.as_str())?;
+        let is_below = row.rate_qps.0 < MUST_HOLD * capacity_qps;
+        (is_below && misses(criterion, summary)).then(|| {
+            let Compared { cell, policy, rate_qps, .. } = row;
+            let [p99_ms, capacity_qps] = [summary.p99_ms, capacity_qps].map(|value| significant(value, 4));
+            format!(
+                "{cell}: {policy} at {rate_qps} q/s misses {criterion} by its forecast (p99 {p99_ms} ms), below its capacity of \
+                 {capacity_qps} q/s"
+            )
+        })
+    };
+    let contradictions = delays.into_iter().filter_map(contradiction).collect();
+    compared.sort_by(|a, b| (a.what, &a.cell).cmp(&(b.what, &b.cell)));
+    Ok((compared, contradictions))
+}
+
+/// Whether a forecast misses the objective, as far as its percentiles tell.
+fn misses(criterion: &Criterion, summary: &Summary) -> bool {
+    criterion.bounds().any(|(bound, limit)| match bound {
+        Bound::Percentile { share: 0.99, .. } => summary.p99_ms > limit.as_ms(),
+        Bound::Tail => summary.p999_ms > limit.as_ms(),
+        _ => summary.missed as f64 / summary.queries.max(1) as f64 > bound.late_share(),
+    })
+}
+
+type Twins = BTreeMap<[String; 7], Twin>;
+
+fn twins(cells: &[RecordedCell], progress: &dyn Progress) -> Result<Twins, LabError> {
+    let first: BTreeMap<[String; 7], &RecordedCell> =
+        cells.iter().rev().map(|one| (Twin::key(&one.cell), one)).collect();
+    let first: Vec<([String; 7], &RecordedCell)> = first.into_iter().collect();
+    let made: Vec<Result<([String; 7], Twin), LabError>> =
+        in_pieces(progress, "reading workloads", first.len(), |done| {
+            let of = |(key, one): &([String; 7], &RecordedCell)| {
+                let twin = Twin::of(one)?;
+                done();
+                Ok((key.clone(), twin))
+            };
+            first.par_iter().map(of).collect()
+        });
+    made.into_iter().collect()
+}
+
+/// The comparison of a policy's capacity in a file, and of whether each of its rates holds.
+fn capacities(cells: &[RecordedCell], group: &[usize], twins: &Twins) -> Result<Found, LabError> {
+    let first = &cells[group[0]];
+    let twin = &twins[&Twin::key(&first.cell)];
+    let qps = twin.capacity_qps(first)?;
+    // Older programs took machines to be steadier than they are.
+    let half_width = first.cell.predicted_half_width.0.max(least_predicted_half_width());
+    let mut compared = Vec::new();
+    if let (Some(measured), true) = (first.cell.measured_qps(), qps > 0.0) {
+        let cell = &first.cell;
+        let (held, missed) =
+            (cell.held_qps.map_or(measured, |qps| qps.0), cell.missed_qps.map_or(measured, |qps| qps.0));
+        let known = Predicted {
+            value: qps,
+            half_width,
+            recorded: Some(cell.predicted_qps.0),
+            rehearsal: cell.rehearsal_qps.map(|qps| qps.0),
+            linear: cell.linear_qps.map(|qps| qps.0),
+        };
+        // The capacity is between both sides: an interval that reaches them contains it.
+        let is_inside = qps / (1.0 + half_width) <= missed && held <= qps * (1.0 + half_width);
+        compared.push(Compared::of((first, twin.profile), Quantity::Capacity, measured, &known, is_inside));
+    }
+    for one in group.iter().map(|&at| &cells[at]) {
+        let holds = |capacity_qps: f64| f64::from(u8::from(one.cell.rate_qps.0 <= capacity_qps));
+        let measured = f64::from(u8::from(one.cell.held));
+        let known = Predicted {
+            value: holds(qps),
+            half_width: 0.0,
+            recorded: Some(holds(one.cell.predicted_qps.0)),
+            rehearsal: one.cell.rehearsal_qps.map(|qps| holds(qps.0)),
+            linear: one.cell.linear_qps.map(|qps| holds(qps.0)),
+        };
+        compared.push(Compared::of((one, twin.profile), Quantity::Held, measured, &known, known.value == measured));
+    }
+    Ok(Found::Capacity(compared, qps))
+}
+
+/// The comparison of a run's mean delay and of its 99th percentile.
+fn delays_of(one: &RecordedCell, twins: &Twins) -> Result<Found, LabError> {
+    let cell = &one.cell;
+    let twin = &twins[&Twin::key(cell)];
+    let Some(found) = twin.run(one)? else { return Ok(Found::Capacity(Vec::new(), 0.0)) };
+    let of = |what, measured: Option<f64>, known: Predicted| {
+        let measured = measured?;
+        let ratio = known.value / measured;
+        let is_inside = (1.0 / (1.0 + known.half_width)..=1.0 + known.half_width).contains(&ratio);
+        Some(Compared::of((one, twin.profile), what, measured, &known, is_inside))
+    };
+    let mean = Predicted {
+        value: found.summary.mean_ms,
+        half_width: found.mean_half_width,
+        recorded: cell.predicted_mean_ms.map(|ms| ms.0),
+        rehearsal: cell.rehearsal_mean_ms.map(|ms| ms.0),
+        linear: None,
+    };
+    let p99 = Predicted {
+        value: found.summary.p99_ms,
+        half_width: found.p99_half_width,
+        recorded: cell.predicted_p99_ms.map(|ms| ms.0),
+        rehearsal: cell.rehearsal_p99_ms.map(|ms| ms.0),
+        linear: None,
+    };
+    let compared =
+        [of(Quantity::Mean, cell.mean_ms.map(|ms| ms.0), mean), of(Quantity::P99, cell.p99_ms.map(|ms| ms.0), p99)];
+    Ok(Found::Delays(compared.into_iter().flatten().collect(), cell.criterion(), Box::new(found.summary)))
+}

@@ -1,0 +1,111 @@
+//! `--record` and `--recorded`: live runs that are kept, and the simulator judged by them.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use tandem_drive::lab::record::{
+    BASELINE, DRAWN, Recording, read_baseline, read_record, replay, worsened, write_baseline, write_record,
+};
+use tandem_drive::lab::{Answer, Node, Question};
+use tandem_model::files::{Provenance, check_writable, write_csv};
+use tandem_model::sched::PolicyOptions;
+
+use super::DrivenArguments;
+use crate::defaults::Bars;
+use crate::output::result_file;
+use crate::{Failure, interrupts};
+use tandem_report::number::counted;
+use tandem_report::recorded::{cell_table, record_table};
+
+/// Checks whether runs of these arguments can be recorded, before any is driven.
+pub(super) fn check(arguments: &DrivenArguments) -> Result<(), Failure> {
+    let Some(folder) = &arguments.record else { return Ok(()) };
+    let settings = &arguments.settings;
+    let has_usual_bursts = settings.burstiness()? == Default::default();
+    if !DRAWN.contains(&arguments.process.arrivals.as_str()) || !has_usual_bursts {
+        let known = DRAWN.join(", ");
+        return Err(Failure::input(format!(
+            "--record: a cell names its arrivals, expected {known} with the usual bursts, not {}",
+            arguments.process.arrivals
+        )));
+    }
+    if settings.checked()? != PolicyOptions::default() {
+        return Err(Failure::input("--record: a cell names its policy only, so leave out settings of policies"));
+    }
+    Ok(check_writable(&folder.join(BASELINE))?)
+}
+
+/// Adds the live runs to the record, where one is asked for, and returns the new files.
+pub(crate) fn keep(
+    arguments: &DrivenArguments,
+    node: &Node,
+    question: &Question,
+    index_name: &str,
+    found: &Answer,
+    provenance: &Provenance,
+) -> Result<Vec<PathBuf>, Failure> {
+    let Some(folder) = &arguments.record else { return Ok(Vec::new()) };
+    let machine_file = arguments.machine.read(true)?.map(|(path, _)| PathBuf::from(path));
+    let mode = arguments.search.mode.to_string();
+    let recording = Recording {
+        folder,
+        index_name,
+        mode: &mode,
+        k: arguments.search.k,
+        arrivals: &arguments.process.arrivals,
+        machine_file: machine_file.as_deref(),
+        is_fitted: arguments.settings.fitted,
+    };
+    Ok(write_record(&recording, node, question, &found.driven, provenance)?)
+}
+
+/// Replays a record, prints its errors, and fails if they are worse than the accepted ones.
+pub(crate) fn judge(folder: &Path, out: &Path, is_verbose: bool, accepts: bool) -> Result<(), Failure> {
+    let started = Instant::now();
+    let path = out.join("recorded.csv");
+    check_writable(&path)?;
+    let cells = read_record(folder)?;
+    if cells.is_empty() {
+        let hint = "holds no cells (`tandem validate --record DIR` adds some)";
+        return Err(Failure::input(format!("{}: {hint}", folder.display())));
+    }
+    // An accepted one may be of an older program.
+    let baseline = if accepts { None } else { read_baseline(folder)? };
+    interrupts::catch();
+    let (compared, contradictions) = replay(&cells, &Bars::default())?;
+    let fitted = cells.iter().filter(|one| one.cell.fitted == "yes").count();
+    let provenance = Provenance::new()
+        .with_command_and_machine()
+        .with("record", folder.display())
+        .with("cells", cells.len())
+        .with("fitted", fitted);
+    write_csv(&path, &provenance, compared.iter().cloned())?;
+    result_file("recorded", &path);
+    outln!("{}", record_table(&compared).trim_end());
+    if is_verbose {
+        outln!("\n{}", cell_table(&compared).trim_end());
+    }
+    let replayed = counted(cells.len(), "cell", "cells");
+    errln!(
+        "replayed {replayed}, {fitted} of them fitted; written: {}; took {:.0} s",
+        path.display(),
+        started.elapsed().as_secs_f64()
+    );
+    if accepts {
+        write_baseline(folder, &provenance, &compared)?;
+        errln!("accepted: {}", folder.join(BASELINE).display());
+        return Ok(());
+    }
+    if !contradictions.is_empty() {
+        return Err(Failure::failed(format!("forecasts contradict capacities:\n{}", contradictions.join("\n"))));
+    }
+    let Some(baseline) = baseline else {
+        errln!("no errors were accepted yet: `--set accept=true` writes {}", folder.join(BASELINE).display());
+        return Ok(());
+    };
+    let worse = worsened(&baseline, &compared);
+    if worse.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::failed(format!("predictions are worse than those accepted last:\n{}", worse.join("\n"))))
+}

@@ -1,0 +1,175 @@
+//! `tandem profile --machine`: the costs of serving on this machine beyond the queries' own service times.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tandem_drive::lab::{GpuChoice, HostInfo, Multicore, Node, Processors, Wanted, measure_machine, observe_pauses};
+use tandem_drive::profile::ProfileOptions;
+use tandem_engine::index::Index;
+use tandem_engine::query::Query;
+use tandem_engine::search::cpu::Algorithm;
+use tandem_model::base::machine::{Class, Idle};
+use tandem_model::cost::MachineProfile;
+use tandem_model::cost::machine_profile::{DispatcherProfile, LaneProfile, Observed, Pauses, Power, RoundCost};
+use tandem_model::files::{Provenance, this_machine};
+use tandem_model::study::{Estimates, Progress, about_queries};
+use tandem_model::traffic::Mode;
+
+use super::Arguments;
+use crate::Failure;
+use crate::defaults::Bars;
+use crate::options::machine::MACHINE_PROFILE;
+use crate::output::result;
+use tandem_report::table::Table;
+
+/// Number of queries that keep lanes busy. Fewer would stay in the caches of cores.
+const QUERIES: usize = 1000;
+
+/// The measurement of a machine.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct MachineArguments {
+    /// Measure the machine instead of the queries, in a minute: the costs of serving beyond the queries' own service times.
+    /// `simulate`, `capacity` and `validate` take the file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = MACHINE_PROFILE)]
+    pub(super) machine: Option<PathBuf>,
+}
+
+/// Measures the machine, writes its profile and prints a summary.
+pub(super) fn run(
+    arguments: &Arguments,
+    path: &Path,
+    index: &Arc<Index>,
+    mut queries: Vec<Query>,
+) -> Result<(), Failure> {
+    queries.truncate(QUERIES);
+    let profile = measured(index, queries, &arguments.mode, arguments.settings.idle.unwrap_or_default())?;
+    profile.write(path)?;
+    print(&profile);
+    result("machine", path.display().to_string());
+    outln!("machine: {}", path.display());
+    Ok(())
+}
+
+/// The profile of this machine, whose lanes are kept busy with these queries.
+fn measured(index: &Arc<Index>, queries: Vec<Query>, modes: &[Mode], idle: Idle) -> Result<MachineProfile, Failure> {
+    let bars = Bars::default();
+    Progress::doing(&bars, "the machine: its pauses");
+    let (cpus, gpus) = lanes_of_this_machine();
+    let pauses = observe_pauses(cpus + gpus);
+    let (mut node, gpu) = start_node(index, queries, modes, &bars)?;
+    let provenance = Provenance::new().with_command_and_machine();
+    let mut about: BTreeMap<String, String> =
+        provenance.lines().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    about.insert(String::from("gpu"), gpu.unwrap_or_else(|| String::from("none")));
+    about.insert(String::from("machine"), this_machine());
+    about.extend(about_queries(node.workload()));
+    Ok(measure_machine(&mut node, idle, about, pauses, &bars)?)
+}
+
+/// The numbers of CPU lanes and GPU lanes that are measured: all, but one GPU at most.
+fn lanes_of_this_machine() -> (usize, usize) {
+    let host = HostInfo::detect();
+    let gpus = host.gpus.min(1);
+    (host.workers(gpus), gpus)
+}
+
+/// All processors of this machine, but one GPU at most, with the measured times of these queries, and the GPU's name.
+pub(crate) fn start_node(
+    index: &Arc<Index>,
+    queries: Vec<Query>,
+    modes: &[Mode],
+    bars: &Bars,
+) -> Result<(Node, Option<String>), Failure> {
+    let (cpus, gpus) = lanes_of_this_machine();
+    let wanted = Wanted {
+        algorithm: Algorithm::Auto,
+        cpus,
+        multicore: Multicore::Inter,
+        gpu: if gpus > 0 { GpuChoice::Real } else { GpuChoice::None },
+        gpus,
+        streams: 1,
+    };
+    let mut processors = Processors::open(wanted, index, None, bars)?;
+    let modes = Mode::ALL.into_iter().filter(|mode| modes.contains(mode)).collect();
+    let options = ProfileOptions { modes, repeats: 3, ..ProfileOptions::default() };
+    let workload = processors.profile(&queries, index, &options, bars)?;
+    let gpu = processors.gpu_name();
+    let node = Node::start(processors, "the machine's", workload, queries, index, &Estimates::Oracle)?;
+    Ok((node, gpu))
+}
+
+/// A summary of the profile in tables.
+fn print(profile: &MachineProfile) {
+    for (class, lanes) in &profile.classes {
+        print_lanes(*class, lanes);
+    }
+    let DispatcherProfile { costs, drift, .. } = &profile.dispatcher;
+    let mut table = Table::new(["lanes", "dispatcher's policy", "round ns", "arrival ns", "batch ns", "answer ns"]);
+    for point in costs {
+        let named = point.policies.iter().map(|(name, cost)| (name.as_str(), cost));
+        for (name, RoundCost { round_ns, arrival_ns, batch_ns, answer_ns }) in
+            [("any", &point.any)].into_iter().chain(named)
+        {
+            let numbers = [round_ns, arrival_ns, batch_ns, answer_ns].map(|ns| format!("{ns:.0}"));
+            table.row([point.lanes.to_string(), name.to_owned()].into_iter().chain(numbers));
+        }
+    }
+    outln!("{table}");
+    outln!("rounds while lanes are busy: speed varies by {:.1} %\n", 100.0 * drift);
+    profile.pauses.iter().for_each(print_pauses);
+}
+
+fn print_pauses(pauses: &Pauses) {
+    let (lost, each_s, longest) = pauses.summary();
+    let (cores, seconds) = (pauses.cores.len(), f64::from(pauses.observed_us) / 1e6);
+    outln!(
+        "pauses of 0.02 ms and more, {cores} cores, {seconds:.0} s: {each_s:.1} per core and second, {:.2} % of the time, the \
+         longest {:.1} ms\n",
+        100.0 * lost,
+        longest.as_ms(),
+    );
+}
+
+fn print_lanes(class: Class, lanes: &LaneProfile) {
+    let LaneProfile { each_us, hand_back_us, after_idle, beside, drift, observed, power } = lanes;
+    outln!(
+        "{class}: {each_us:.2} us per query at any length; its end is noticed after {hand_back_us:.2} us; speed varies by {:.1} %",
+        100.0 * drift
+    );
+    let mut table = Table::new(["queries", "busy lanes", "time", "device time", "spacing", "stalls", "mean stall us"]);
+    for Observed { queries, busy, spacing, work, device, .. } in observed {
+        let on_device = if *queries > 1 { format!("{:.3}", device.mean()) } else { String::from("-") };
+        table.row([
+            queries.to_string(),
+            busy.to_string(),
+            format!("{:.3}", work.mean()),
+            on_device,
+            format!("{spacing:.3}"),
+            work.stalls_us.len().to_string(),
+            format!("{:.2}", work.mean_stall().as_us()),
+        ]);
+    }
+    outln!("{table}times: measured over predicted; spacing: time between two ends over the longer of both times\n");
+    let mut table = Table::new(["idle us", "hand-over us", "time"]);
+    for after in after_idle {
+        table.row([
+            format!("{:.1}", after.idle_us),
+            format!("{:.2}", after.hand_over_us),
+            format!("{:.3}", after.times),
+        ]);
+    }
+    outln!("{table}time: factor on the next query after this idle time of the lane\n");
+    if let Some(Power { idle_watts, busy_watts, query_mj: _ }) = power {
+        let busy = busy_watts.iter().map(|(queries, watts)| format!(", {watts:.0} W in batches of {queries}"));
+        outln!("power of a device: {idle_watts:.0} W idle{}\n", busy.collect::<String>());
+    }
+    for (other, beside) in beside {
+        outln!(
+            "with {} busy {other} lanes: {:.3} times the time, {:.3} times the device time\n",
+            beside.lanes,
+            beside.work,
+            beside.device
+        );
+    }
+}
