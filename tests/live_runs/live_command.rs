@@ -227,6 +227,14 @@ fn a_capacity_is_driven_live_has_two_sides_and_says_so_where_there_is_no_answer(
     let text = std::fs::read_to_string(lab.path().join("answer/live_runs.csv")).unwrap();
     assert!(text.contains("# command: tandem capacity index") && text.contains("# objective: at most 1 %"), "{text}");
     let runs = rows(&lab.path().join("answer/live_runs.csv"));
+    for run in &runs {
+        let [whole, first, second, third, busy] =
+            ["work_ratio_cpu", "work_ratio_cpu_1", "work_ratio_cpu_2", "work_ratio_cpu_3", "busy_share"]
+                .map(|column| run[column].parse::<f64>().unwrap_or_else(|_| panic!("{column} of {run:?}")));
+        let (least, most) = (first.min(second).min(third), first.max(second).max(third));
+        assert!(least > 0.0 && least <= 1.001 * whole && whole <= 1.001 * most && busy > 0.0 && busy < 1.0, "{run:?}");
+        assert_eq!(run["work_ratio_gpu"], "", "a class without lanes has no work");
+    }
     let verdicts = |rate: f64, word: &str| {
         let at = |row: &&std::collections::BTreeMap<String, String>| {
             (row["rate_qps"].parse::<f64>().unwrap() / rate - 1.0).abs() < 1e-3 && row["verdict"].starts_with(word)

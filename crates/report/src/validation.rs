@@ -57,6 +57,16 @@ struct Line {
     driver_gaps_ms: Option<Digits<4>>,
     lane_gaps: Option<u32>,
     lane_gaps_ms: Option<Digits<4>>,
+    lag_max_ms: Option<Digits<4>>,
+    busy_share: Option<Digits<4>>,
+    work_ratio_cpu: Option<Digits<4>>,
+    work_ratio_gpu: Option<Digits<4>>,
+    work_ratio_cpu_1: Option<Digits<4>>,
+    work_ratio_cpu_2: Option<Digits<4>>,
+    work_ratio_cpu_3: Option<Digits<4>>,
+    work_ratio_gpu_1: Option<Digits<4>>,
+    work_ratio_gpu_2: Option<Digits<4>>,
+    work_ratio_gpu_3: Option<Digits<4>>,
 }
 
 /// A line of `validation_capacity.csv`.
@@ -115,6 +125,7 @@ pub fn write_live_runs(
         let forecast = run.predicted.as_ref();
         let [driver, lanes] = [GapOf::Driver, GapOf::Lanes].map(|of| run.course.gaps(of));
         let predicted = forecast.map(|forecast| forecast.summary);
+        let work = |class, thirds| run.course.work_ratio(class, thirds).map(Digits);
         Line {
             policy: driven.policy.clone(),
             rate_qps: Digits(run.qps),
@@ -153,6 +164,16 @@ pub fn write_live_runs(
             driver_gaps_ms: Some(Digits(driver.time.as_ms())),
             lane_gaps: Some(lanes.count),
             lane_gaps_ms: Some(Digits(lanes.time.as_ms())),
+            lag_max_ms: Some(Digits(run.course.lag_max().as_ms())),
+            busy_share: run.course.busy_share().map(Digits),
+            work_ratio_cpu: work(Class::CPU, 0..3),
+            work_ratio_gpu: work(Class::GPU, 0..3),
+            work_ratio_cpu_1: work(Class::CPU, 0..1),
+            work_ratio_cpu_2: work(Class::CPU, 1..2),
+            work_ratio_cpu_3: work(Class::CPU, 2..3),
+            work_ratio_gpu_1: work(Class::GPU, 0..1),
+            work_ratio_gpu_2: work(Class::GPU, 1..2),
+            work_ratio_gpu_3: work(Class::GPU, 2..3),
         }
     };
     write_csv(path, provenance, driven.iter().flat_map(|one| one.runs.iter().map(move |run| line(one, run))))

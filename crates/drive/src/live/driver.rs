@@ -23,42 +23,22 @@ use std::time::Duration;
 
 use tandem_model::base::histogram::Histogram;
 use tandem_model::base::ids::ProcessorId;
-use tandem_model::base::machine::{LaneFault, Machine, PerClass};
+use tandem_model::base::machine::{Class, LaneFault, PerClass};
 use tandem_model::base::random::NodeSeed;
 use tandem_model::base::time::Nanos;
 use tandem_model::cost::machine_profile::DispatcherClock;
-use tandem_model::cost::{Cost, MachineModel, Rerun, ServiceTimes};
-use tandem_model::sched::{Action, Dispatcher, Due, EventQueue, Job, LawBroken, RunLog};
+use tandem_model::cost::{BatchLoad, Cost, MachineModel, Rerun, ServiceTimes};
+use tandem_model::sched::{Action, Dispatcher, Due, EventQueue, Job, LawBroken};
 
 use super::clock::{Clock, thread_time};
 use super::ending::{Ending, LiveError};
 use super::gaps::{Course, Gap, GapOf, SLACK};
 use super::lane_set::{LaneSet, Members};
+use super::outcome::{LiveOutcome, Spread};
 use super::record::{Record, Sample, Sampled};
 use super::ring::{Completion, Sleeper, Survived};
 use super::served::{Round, ServedBatch};
 use super::worker_lane::Lane;
-
-#[derive(Debug)]
-pub(super) struct LiveRunResult {
-    pub(super) log: RunLog,
-    /// Lateness of the release of jobs.
-    pub(super) lags: Histogram,
-    /// Driver time for each event; the events of a round share its time equally.
-    pub(super) decisions: Histogram,
-    /// Time to hand batches to workers and back, by class.
-    pub(super) handoffs: PerClass<Histogram>,
-    /// The driver's rounds that were kept, in order.
-    pub(super) rounds: Vec<Round>,
-    /// The workers' batches that were kept, in the order in which the driver saw them end.
-    pub(super) served: Vec<ServedBatch>,
-    /// Jobs that were released but neither finished nor dropped.
-    pub(super) unfinished: usize,
-    pub(super) worked: PerClass<Nanos>,
-    pub(super) driver_time: Duration,
-    pub(super) course: Course,
-    pub(super) ending: Ending,
-}
 
 /// When to stop before the plan's end.
 #[derive(Clone, Copy, Debug)]
@@ -90,12 +70,12 @@ pub(super) fn drive<C: Clock, T: ServiceTimes, J: ExactSizeIterator<Item = Job>,
     start_clock: impl FnOnce() -> C,
     setup: Setup<'_, T, J, R>,
     limits: Limits<'_>,
-) -> LiveRunResult {
+) -> LiveOutcome {
     let mut driver = Driver::new(setup, start_clock);
     let began = thread_time();
     driver.run(limits);
     let driver_time = thread_time().saturating_sub(began);
-    driver.into_result(driver_time)
+    driver.into_outcome(driver_time)
 }
 
 struct Driver<'a, C, T, J, R> {
@@ -120,7 +100,7 @@ struct Driver<'a, C, T, J, R> {
 /// The lanes, with what the driver knows of their batches.
 struct Lanes<'a> {
     all: &'a mut [Lane],
-    machine: &'a Machine,
+    model: &'a MachineModel,
     costs: &'a [PerClass<Cost>],
     sleeper: &'a Sleeper,
     /// The batches under way, by lane and slot of its ring.
@@ -146,7 +126,7 @@ struct Statistics {
     served: Vec<ServedBatch>,
     worked: PerClass<Nanos>,
     course: Course,
-    /// The third of the run, by released jobs, of which so many are planned.
+    /// The third of the run, by released jobs, and the number of planned ones.
     third: usize,
     planned: usize,
 }
@@ -155,7 +135,7 @@ impl Statistics {
     /// Counts a job that is released at `now`, late by `lag`.
     #[inline]
     fn release(&mut self, lag: Nanos, now: Nanos) {
-        self.third += usize::from(self.lags.len() == (self.third + 1) * self.planned / 3);
+        self.third += usize::from(self.lags.len() == (self.third + 1) * self.planned.max(3) / 3);
         self.lags.push(lag);
         let third = &mut self.course.thirds[self.third];
         (third.lag, third.ended) = (third.lag.max(lag), now);
@@ -194,13 +174,13 @@ impl<'a, C: Clock, T: ServiceTimes, J: ExactSizeIterator<Item = Job>, R: Record>
             worked: PerClass::default(),
             course: Course::new(),
             third: 0,
-            planned: planned.max(3),
+            planned,
         };
         let num_lanes = all.len();
         let lanes = Lanes {
             starts: starts.collect(),
             all,
-            machine: &model.machine,
+            model,
             costs,
             sleeper,
             last_done: vec![0; num_lanes],
@@ -225,25 +205,27 @@ impl<'a, C: Clock, T: ServiceTimes, J: ExactSizeIterator<Item = Job>, R: Record>
         }
     }
 
-    fn into_result(self, driver_time: Duration) -> LiveRunResult {
+    fn into_outcome(self, driver_time: Duration) -> LiveOutcome {
         let ended = self.clock.now();
-        let Self { mut dispatcher, seen, ending, .. } = self;
-        let Statistics { lags, decided: decisions, handoffs, rounds, served, worked, course, .. } = seen;
+        let Self { mut dispatcher, seen, ending, lanes, .. } = self;
+        let Statistics { lags, decided, handoffs, rounds, served, worked, mut course, planned, .. } = seen;
+        let workers = lanes.all.iter().filter(|lane| matches!(lane, Lane::Worker(_))).count();
+        course.lane_time = Nanos(ended.0 * workers as u64);
         let open: Vec<Job> = dispatcher.unfinished().copied().collect();
         open.iter().for_each(|job| dispatcher.sink_mut().1.unanswered(job, ended.since(job.arrival)));
-        let (unfinished, log) = (open.len(), dispatcher.into_sink().0.into_log());
-        LiveRunResult {
-            log,
-            lags,
-            decisions,
-            handoffs,
-            rounds,
+        LiveOutcome {
+            log: dispatcher.into_sink().0.into_log(),
+            ending,
+            lag: Spread::of(&lags),
+            decision: Spread::of(&decided),
+            handoff: PerClass::from_fn(|class| Spread::of(&handoffs[class])),
             served,
-            unfinished,
+            rounds,
             worked,
             driver_time,
             course,
-            ending,
+            unreleased: planned - lags.len(),
+            unfinished: open.len(),
         }
     }
 }
@@ -404,7 +386,7 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
                 }
                 continue;
             }
-            let class = self.lanes.machine.class(processor);
+            let class = self.lanes.model.machine.class(processor);
             let begin = begun.started.max(self.clock.at(self.lanes.last_done[lane]));
             self.lanes.last_done[lane] = done;
             let served = ServedBatch {
@@ -420,6 +402,14 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
             seen.handoffs[class].push(served.handoff());
             if seen.sample.keeps(number) {
                 seen.served.push(served);
+                let rows = self.dispatcher.rows(processor, number);
+                if let Some((work, predicted)) = self.lanes.work(&served, class, rows)
+                    && self.dispatcher.helpers(processor).is_empty()
+                {
+                    let (of_third, of_predicted) = &mut seen.course.thirds[seen.third].work[class];
+                    *of_third += work;
+                    *of_predicted += predicted;
+                }
             }
             seen.worked[class] += Nanos(worked);
             seen.course.thirds[seen.third].worked[class] += Nanos(worked);
@@ -450,7 +440,7 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
     fn gap_of_lanes(&self, begun: &ServedBatch, ended: Nanos) -> Option<Gap> {
         let lanes = &self.lanes;
         let explained = |batch: &ServedBatch| {
-            let class = lanes.machine.class(batch.processor);
+            let class = lanes.model.machine.class(batch.processor);
             let alone = |&row: &u32| lanes.costs.get(row as usize).map_or(Nanos::MAX, |costs| costs[class].alone);
             let rows = self.dispatcher.rows(batch.processor, batch.number);
             let alone = rows.iter().map(alone).fold(Nanos::ZERO, |sum, alone| sum + alone);
@@ -553,11 +543,23 @@ impl Lanes<'_> {
         })
     }
 
+    /// The work of a batch, and what was predicted for it; `None` without a profiled time. Of an overlapping batch it is the
+    /// device's: its thread works on others meanwhile.
+    fn work(&self, served: &ServedBatch, class: Class, rows: &[u32]) -> Option<(Nanos, Nanos)> {
+        let load = rows.iter().try_fold(BatchLoad::default(), |load, &row| {
+            let cost = self.costs.get(row as usize)?[class];
+            (cost != Cost::NEVER).then(|| load.with(cost))
+        })?;
+        let time = self.model.batch_time(class, &load);
+        let is_of_device = served.overlaps() && load.queries > 1;
+        Some(if is_of_device { (served.device, time.device) } else { (served.worked, time.total()) })
+    }
+
     /// Whether a lane that ends nothing shows a gap of the machine: a core works on its queries.
     #[inline]
     fn shows_gaps(&self, lane: ProcessorId) -> bool {
         let is_worker = matches!(&self.all[lane.index()], Lane::Worker(worker) if !worker.pretends());
-        is_worker && !self.machine.class(lane).is_gpu()
+        is_worker && !self.model.machine.class(lane).is_gpu()
     }
 }
 

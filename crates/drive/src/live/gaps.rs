@@ -24,7 +24,9 @@
 //!
 //! Both kinds are counted apart, since a pause of the whole machine shows in both. The memory is constant.
 
-use tandem_model::base::machine::PerClass;
+use std::ops::Range;
+
+use tandem_model::base::machine::{Class, PerClass};
 use tandem_model::base::time::Nanos;
 
 /// Shorter gaps are not counted.
@@ -86,6 +88,9 @@ pub struct Third {
     pub lanes: GapSum,
     /// Time that workers spent on batches that ended in it.
     pub worked: PerClass<Nanos>,
+    /// Work of the sampled batches among them, and what their profiled times predict: without waiting, and of overlapping
+    /// batches on the device.
+    pub work: PerClass<(Nanos, Nanos)>,
     /// The greatest lateness of a release.
     pub lag: Nanos,
     /// When its last query was released.
@@ -99,6 +104,8 @@ pub struct Course {
     pub thirds: [Third; 3],
     /// The longest gaps, in order of time.
     pub longest: Vec<Gap>,
+    /// The length of the run times the number of its workers.
+    pub lane_time: Nanos,
 }
 
 impl Course {
@@ -114,6 +121,27 @@ impl Course {
             GapOf::Lanes => third.lanes,
         });
         sums.fold(GapSum::default(), |all, one| GapSum { count: all.count + one.count, time: all.time + one.time })
+    }
+
+    /// Work over predicted work of a class, in some of the thirds; `None` if it is not known.
+    #[must_use]
+    pub fn work_ratio(&self, class: Class, thirds: Range<usize>) -> Option<f64> {
+        let sums = self.thirds[thirds].iter().map(|third| third.work[class]);
+        let (work, predicted) = sums.fold((Nanos::ZERO, Nanos::ZERO), |all, one| (all.0 + one.0, all.1 + one.1));
+        (work > Nanos::ZERO && predicted > Nanos::ZERO).then(|| work.0 as f64 / predicted.0 as f64)
+    }
+
+    /// The share of their time for which workers worked on queries; `None` without workers.
+    #[must_use]
+    pub fn busy_share(&self) -> Option<f64> {
+        let worked = self.thirds.iter().flat_map(|third| Class::ALL.map(|class| third.worked[class].0)).sum::<u64>();
+        (self.lane_time > Nanos::ZERO).then(|| worked as f64 / self.lane_time.0 as f64)
+    }
+
+    /// The greatest lateness of a release.
+    #[must_use]
+    pub fn lag_max(&self) -> Nanos {
+        self.thirds.iter().map(|third| third.lag).fold(Nanos::ZERO, Nanos::max)
     }
 
     /// Adds a gap that ended in a third of the run.
@@ -153,5 +181,16 @@ mod tests {
         let kept: Vec<u64> = course.longest.iter().map(|gap| gap.lasts().0 / 1_000_000).collect();
         assert_eq!(kept, (25..=40).rev().collect::<Vec<_>>());
         assert_eq!(course.longest.capacity(), KEPT + 1);
+    }
+    #[test]
+    fn work_over_predicted_work_is_of_all_thirds_or_of_one_and_unknown_without_work() {
+        let mut course = Course::new();
+        course.thirds[0].work[Class::CPU] = (Nanos(30), Nanos(20));
+        course.thirds[2].work[Class::CPU] = (Nanos(10), Nanos(20));
+        let ratios = [0..3, 0..1, 1..2, 2..3].map(|thirds| course.work_ratio(Class::CPU, thirds));
+        assert_eq!(ratios, [Some(1.0), Some(1.5), None, Some(0.5)]);
+        assert_eq!((course.work_ratio(Class::GPU, 0..3), course.busy_share()), (None, None));
+        (course.thirds[1].worked[Class::CPU], course.lane_time) = (Nanos(30), Nanos(120));
+        assert_eq!(course.busy_share(), Some(0.25));
     }
 }

@@ -13,10 +13,10 @@ use tandem_model::cost::{Cost, MeasuredTimes};
 use tandem_model::sched::{Dispatcher, Job, Policy};
 
 use super::clock::{Clock, ManualClock, RealClock};
-use super::driver::{Limits, LiveRunResult, Setup, drive};
+use super::driver::{Limits, Setup, drive};
 use super::ending::LiveError;
 use super::lane_pool::LanePool;
-use super::outcome::{LiveOutcome, Spread};
+use super::outcome::LiveOutcome;
 use super::record::{Record, Sampled};
 
 /// The settings of a run.
@@ -120,19 +120,18 @@ fn drive_run<C: Clock, J: ExactSizeIterator<Item = Job>, R: Record>(
     start_clock: impl FnOnce() -> C,
 ) -> LiveOutcome {
     let LiveRun { mut policy, jobs, abandon_after, keep, record } = run;
-    let planned = jobs.len();
     let seed = NodeSeed { seed, node: 0 };
     policy.set_chance(seed.stream(Purpose::Policy, 0));
     let limits = Limits { stop, abandon_after };
     let sleeper = Arc::clone(lane_pool.driver());
     sleeper.attend();
     let (model, played, costs, lanes) = lane_pool.parts();
-    let dispatcher = Dispatcher::with_sink(&model.machine, policy, (Sampled::of(planned, keep), record));
+    let dispatcher = Dispatcher::with_sink(&model.machine, policy, (Sampled::of(jobs.len(), keep), record));
     let dispatcher = dispatcher.sharing_jobs();
     let cost = |row, class| costs.get(row as usize).map_or(Cost::NEVER, |costs| costs[class]);
     let times = MeasuredTimes::new(played, seed, cost);
     let setup = Setup { model, seed, lanes, costs, sleeper: &sleeper, times, dispatcher, jobs };
-    sum_up(drive(start_clock, setup, limits), planned)
+    drive(start_clock, setup, limits)
 }
 
 /// Jobs checked before a run starts. A longer plan draws from the queries of its first jobs.
@@ -164,36 +163,6 @@ fn check(lane_pool: &LanePool, jobs: impl Iterator<Item = Job> + Clone) -> Resul
         return Err(LiveError::NoRecordedTime(job.query, Class::CPU));
     }
     Ok(())
-}
-
-fn sum_up(driven: LiveRunResult, planned: usize) -> LiveOutcome {
-    let LiveRunResult {
-        log,
-        lags,
-        decisions,
-        handoffs,
-        rounds,
-        served,
-        unfinished,
-        worked,
-        driver_time,
-        course,
-        ending,
-    } = driven;
-    LiveOutcome {
-        unreleased: planned - lags.len(),
-        unfinished,
-        lag: Spread::of(&lags),
-        decision: Spread::of(&decisions),
-        rounds,
-        handoff: PerClass::from_fn(|class| Spread::of(&handoffs[class])),
-        served,
-        worked,
-        driver_time,
-        course,
-        log,
-        ending,
-    }
 }
 
 /// The jobs of a run, one for each arrival. An arrival names a row of `queries`, which holds the id and the estimates.

@@ -97,6 +97,16 @@ pub struct Cell {
     pub driver_gaps_ms: Option<Digits<4>>,
     pub lane_gaps: Option<u32>,
     pub lane_gaps_ms: Option<Digits<4>>,
+    pub lag_max_ms: Option<Digits<4>>,
+    pub busy_share: Option<Digits<4>>,
+    pub work_ratio_cpu: Option<Digits<4>>,
+    pub work_ratio_gpu: Option<Digits<4>>,
+    pub work_ratio_cpu_1: Option<Digits<4>>,
+    pub work_ratio_cpu_2: Option<Digits<4>>,
+    pub work_ratio_cpu_3: Option<Digits<4>>,
+    pub work_ratio_gpu_1: Option<Digits<4>>,
+    pub work_ratio_gpu_2: Option<Digits<4>>,
+    pub work_ratio_gpu_3: Option<Digits<4>>,
 }
 
 impl Record for Cell {
@@ -109,6 +119,16 @@ impl Record for Cell {
         "driver_gaps_ms",
         "lane_gaps",
         "lane_gaps_ms",
+        "lag_max_ms",
+        "busy_share",
+        "work_ratio_cpu",
+        "work_ratio_gpu",
+        "work_ratio_cpu_1",
+        "work_ratio_cpu_2",
+        "work_ratio_cpu_3",
+        "work_ratio_gpu_1",
+        "work_ratio_gpu_2",
+        "work_ratio_gpu_3",
     ];
 }
 

@@ -114,6 +114,7 @@ impl OfNode<'_> {
         let Calibration { slowdown, device, host, handoff, decision } = prediction.backlogs;
         let (forecast, measured) = (run.predicted.as_ref(), run.summary.as_ref());
         let [driver_gaps, lane_gaps] = [GapOf::Driver, GapOf::Lanes].map(|of| run.course.gaps(of));
+        let work = |class, thirds| run.course.work_ratio(class, thirds).map(Digits);
         Cell {
             policy: driven.policy.clone(),
             rate_qps: Digits(run.qps),
@@ -184,6 +185,16 @@ impl OfNode<'_> {
             driver_gaps_ms: Some(Digits(driver_gaps.time.as_ms())),
             lane_gaps: Some(lane_gaps.count),
             lane_gaps_ms: Some(Digits(lane_gaps.time.as_ms())),
+            lag_max_ms: Some(Digits(run.course.lag_max().as_ms())),
+            busy_share: run.course.busy_share().map(Digits),
+            work_ratio_cpu: work(Class::CPU, 0..3),
+            work_ratio_gpu: work(Class::GPU, 0..3),
+            work_ratio_cpu_1: work(Class::CPU, 0..1),
+            work_ratio_cpu_2: work(Class::CPU, 1..2),
+            work_ratio_cpu_3: work(Class::CPU, 2..3),
+            work_ratio_gpu_1: work(Class::GPU, 0..1),
+            work_ratio_gpu_2: work(Class::GPU, 1..2),
+            work_ratio_gpu_3: work(Class::GPU, 2..3),
         }
     }
 }
