@@ -14,7 +14,7 @@ use tandem_model::study::plan::{
     Candidate, Demand, HOURS_PER_MONTH, MachineType, Plan, Plans, Question, Row, plan, read_catalogue,
     shipped_catalogue,
 };
-use tandem_model::study::{Estimates, SPEED_SPREAD, in_pieces};
+use tandem_model::study::{Estimates, SPEED_SPREAD, in_pieces, never_measured};
 use tandem_model::traffic::{Mode, Recording, Replay};
 
 use super::defaults::Bars;
@@ -164,6 +164,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         warnings.iter().for_each(|warning| errln!("warning: {warning}"));
         return Err(Failure::no_answer(no_plan(arguments, &plans)));
     };
+    let parts =
+        [("policy", best.policy.clone()), ("shards", best.shards.to_string()), ("replicas", best.groups.to_string())];
+    let warnings: Vec<String> = warnings.into_iter().chain(never_measured(parts)).collect();
+    result("warnings", &warnings);
     let rows: Vec<PlanRow> = plans.ranking.iter().map(|of| row(&question, &plans, of)).collect();
     result("gpu_pays_from_qps", plans.gpu_pays_from_qps);
     result("why", why(&question, &plans, best));

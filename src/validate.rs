@@ -43,6 +43,14 @@ pub(super) struct Arguments {
     /// accepted ones (exit code 1)
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "recorded", conflicts_with_all = ["index", "record"])]
     recorded: Option<PathBuf>,
+    /// With --recorded: predict each run with one factor per class between its own work and the predicted work, so that the
+    /// error that is left is the simulator's own
+    #[arg(long, requires = "recorded", conflicts_with = "without")]
+    given_costs: bool,
+    /// With --recorded: predict without these numbers of the machine profile, each in turn, and count what gets worse; or `all`
+    /// [each, hand-off, busy-lanes, batch-sizes, beside, spread, prepared, spacing, dispatcher, policies]
+    #[arg(long, value_name = "NUMBER", requires = "recorded", value_delimiter = ',')]
+    without: Vec<String>,
     #[command(flatten)]
     driven: DrivenArguments,
     /// Folder of the results
@@ -54,7 +62,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
     let Arguments { driven, out, .. } = arguments;
     if let Some(folder) = &arguments.recorded {
-        return record::judge(folder, out, output::is_verbose(), driven.settings.accept);
+        if !arguments.without.is_empty() {
+            return record::ablate(folder, out, &arguments.without);
+        }
+        return record::judge(folder, out, arguments.given_costs, driven.settings.accept);
     }
     if driven.settings.accept {
         return Err(bad_setting("accept", true, "--recorded, whose errors it accepts"));

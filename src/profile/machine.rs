@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tandem_drive::lab::{GpuChoice, HostInfo, Multicore, Node, Processors, Wanted, measure_machine, observe_pauses};
+use tandem_drive::lab::{GpuChoice, HostInfo, Multicore, Node, Processors, Wanted, measure_machine};
 use tandem_drive::profile::ProfileOptions;
 use tandem_engine::index::Index;
 use tandem_engine::query::Query;
 use tandem_engine::search::cpu::Algorithm;
 use tandem_model::base::machine::{Class, Idle};
 use tandem_model::cost::MachineProfile;
-use tandem_model::cost::machine_profile::{DispatcherProfile, LaneProfile, Observed, Pauses, Power, RoundCost};
+use tandem_model::cost::machine_profile::{LaneProfile, Power, RoundCost, Slowdown, Spread};
 use tandem_model::files::{Provenance, this_machine};
-use tandem_model::study::{Estimates, Progress, about_queries};
+use tandem_model::study::{Estimates, about_queries};
 use tandem_model::traffic::Mode;
 
 use super::Arguments;
@@ -54,9 +54,6 @@ pub(super) fn run(
 /// The profile of this machine, whose lanes are kept busy with these queries.
 fn measured(index: &Arc<Index>, queries: Vec<Query>, modes: &[Mode], idle: Idle) -> Result<MachineProfile, Failure> {
     let bars = Bars::default();
-    Progress::doing(&bars, "the machine: its pauses");
-    let (cpus, gpus) = lanes_of_this_machine();
-    let pauses = observe_pauses(cpus + gpus);
     let (mut node, gpu) = start_node(index, queries, modes, &bars)?;
     let provenance = Provenance::new().with_command_and_machine();
     let mut about: BTreeMap<String, String> =
@@ -64,7 +61,7 @@ fn measured(index: &Arc<Index>, queries: Vec<Query>, modes: &[Mode], idle: Idle)
     about.insert(String::from("gpu"), gpu.unwrap_or_else(|| String::from("none")));
     about.insert(String::from("machine"), this_machine());
     about.extend(about_queries(node.workload()));
-    Ok(measure_machine(&mut node, idle, about, pauses, &bars)?)
+    Ok(measure_machine(&mut node, idle, about, &bars)?)
 }
 
 /// The numbers of CPU lanes and GPU lanes that are measured: all, but one GPU at most.
@@ -104,9 +101,8 @@ fn print(profile: &MachineProfile) {
     for (class, lanes) in &profile.classes {
         print_lanes(*class, lanes);
     }
-    let DispatcherProfile { costs, drift, .. } = &profile.dispatcher;
     let mut table = Table::new(["lanes", "dispatcher's policy", "round ns", "arrival ns", "batch ns", "answer ns"]);
-    for point in costs {
+    for point in &profile.dispatcher.costs {
         let named = point.policies.iter().map(|(name, cost)| (name.as_str(), cost));
         for (name, RoundCost { round_ns, arrival_ns, batch_ns, answer_ns }) in
             [("any", &point.any)].into_iter().chain(named)
@@ -116,50 +112,26 @@ fn print(profile: &MachineProfile) {
         }
     }
     outln!("{table}");
-    outln!("rounds while lanes are busy: speed varies by {:.1} %\n", 100.0 * drift);
-    profile.pauses.iter().for_each(print_pauses);
-}
-
-fn print_pauses(pauses: &Pauses) {
-    let (lost, each_s, longest) = pauses.summary();
-    let (cores, seconds) = (pauses.cores.len(), f64::from(pauses.observed_us) / 1e6);
-    outln!(
-        "pauses of 0.02 ms and more, {cores} cores, {seconds:.0} s: {each_s:.1} per core and second, {:.2} % of the time, the \
-         longest {:.1} ms\n",
-        100.0 * lost,
-        longest.as_ms(),
-    );
 }
 
 fn print_lanes(class: Class, lanes: &LaneProfile) {
-    let LaneProfile { each_us, hand_back_us, after_idle, beside, drift, observed, power } = lanes;
+    let LaneProfile { each_us, hand_over_us, hand_back_us, beside, drift, slowdown, power } = lanes;
     outln!(
-        "{class}: {each_us:.2} us per query at any length; its end is noticed after {hand_back_us:.2} us; speed varies by {:.1} %",
+        "{class}: {each_us:.2} us per query at any length; work begins {hand_over_us:.2} us after its start, and its end is noticed \
+         after {hand_back_us:.2} us; speed varies by {:.1} %",
         100.0 * drift
     );
-    let mut table = Table::new(["queries", "busy lanes", "time", "device time", "spacing", "stalls", "mean stall us"]);
-    for Observed { queries, busy, spacing, work, device, .. } in observed {
-        let on_device = if *queries > 1 { format!("{:.3}", device.mean()) } else { String::from("-") };
-        table.row([
-            queries.to_string(),
-            busy.to_string(),
-            format!("{:.3}", work.mean()),
-            on_device,
-            format!("{spacing:.3}"),
-            work.stalls_us.len().to_string(),
-            format!("{:.2}", work.mean_stall().as_us()),
-        ]);
+    let mut table = Table::new(["queries", "busy lanes", "time", "spread", "device time", "spacing"]);
+    for Slowdown { queries, busy, work, device, spacing, spread, .. } in slowdown {
+        let on_device = if *queries > 1 { format!("{device:.3}") } else { String::from("-") };
+        let spread = match spread {
+            Spread::Deviation(deviation) => format!("{:.1} %", 100.0 * deviation),
+            Spread::Factors(_) => String::from("as seen"),
+        };
+        let (work, spacing) = (format!("{work:.3}"), format!("{spacing:.3}"));
+        table.row([queries.to_string(), busy.to_string(), work, spread, on_device, spacing]);
     }
     outln!("{table}times: measured over predicted; spacing: time between two ends over the longer of both times\n");
-    let mut table = Table::new(["idle us", "hand-over us", "time"]);
-    for after in after_idle {
-        table.row([
-            format!("{:.1}", after.idle_us),
-            format!("{:.2}", after.hand_over_us),
-            format!("{:.3}", after.times),
-        ]);
-    }
-    outln!("{table}time: factor on the next query after this idle time of the lane\n");
     if let Some(Power { idle_watts, busy_watts, query_mj: _ }) = power {
         let busy = busy_watts.iter().map(|(queries, watts)| format!(", {watts:.0} W in batches of {queries}"));
         outln!("power of a device: {idle_watts:.0} W idle{}\n", busy.collect::<String>());

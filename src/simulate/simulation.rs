@@ -8,7 +8,7 @@ use tandem_model::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 use tandem_model::sim::{Arrivals, Cluster, ClusterShape, Experiment};
 use tandem_model::study::{
     Comparison, DELAY_QUERIES, Estimates, Fleet, NamedMachine, Peak, PolicyResults, QueryLengths, RunLength,
-    SimulatedMachine, avoids_peak, peak, sim_queries, usual_policies,
+    SimulatedMachine, avoids_peak, never_measured, peak, sim_queries, usual_policies,
 };
 use tandem_model::traffic::{ArrivalProcess, Recording, Replay};
 
@@ -263,11 +263,35 @@ impl<'a> Simulation<'a> {
         mismatches(self.machine_profile.iter().map(|file| (file, &self.workload)))
     }
 
-    /// The warnings about the unit of service times and about a compressed recording.
+    /// What no live run of the record had.
+    fn never_measured(&self, results: &PolicyResults) -> Option<String> {
+        let experiment = &self.comparison.experiment;
+        let policies =
+            results.capacities.iter().map(|found| &found.policy).chain(results.played.iter().map(|run| &run.policy));
+        let gpus = Class::ALL
+            .into_iter()
+            .filter(|class| class.is_gpu())
+            .map(|class| experiment.model.machine.num_devices(class));
+        let counts = [
+            ("gpus", gpus.sum()),
+            ("streams", self.arguments.streams),
+            ("shards", self.shape.shards),
+            ("replicas", self.shape.replicas),
+            ("priorities", if experiment.priorities().is_some() { 2 } else { 1 }),
+        ];
+        let arrivals = &self.arguments.arrivals;
+        let process = if arrivals.trace.is_some() { "recorded" } else { self.process.kind() };
+        let parts = counts.map(|(dimension, count)| (dimension, count.to_string())).into_iter();
+        never_measured(
+            parts.chain([("arrivals", process.to_owned())]).chain(policies.map(|policy| ("policy", policy.clone()))),
+        )
+    }
+
+    /// The warnings about the unit of service times, a compressed recording, and what was never measured.
     pub(super) fn caveats(&self, results: &PolicyResults) -> Vec<String> {
         let arrivals = &self.arguments.arrivals;
         let compressed = arrivals.process.caveat(&self.process, &rates(results)).filter(|_| arrivals.trace.is_none());
-        self.workload.doubt().into_iter().chain(compressed).collect()
+        self.workload.doubt().into_iter().chain(compressed).chain(self.never_measured(results)).collect()
     }
 
     /// The simulation in words, with the replay of a recording at the rates of these results.

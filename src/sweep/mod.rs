@@ -15,7 +15,8 @@ use tandem_model::files::{Provenance, check_writable};
 use tandem_model::sched::PolicyKind;
 use tandem_model::study::sweep::{Axes, Point, Sweep, SweepFolder, SweepOptions, SweepRow, SweepWorkload};
 use tandem_model::study::{
-    Estimates, GPU_LANE_DEPTH, RunLength, StudyError, named_workload, named_workload_in, short_runs, usual_policies,
+    Estimates, GPU_LANE_DEPTH, RunLength, StudyError, named_workload, named_workload_in, never_measured, short_runs,
+    usual_policies,
 };
 use tandem_model::traffic::Mode;
 use xxhash_rust::xxh3::xxh3_64;
@@ -169,7 +170,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let caveat = arguments.arrivals.process.caveat(&process, &rates);
     let shares = there.iter().filter_map(|row| row.covered_share.map(|share| share.0));
     let short = short_runs("answers are likely too good", process.time_scale(), shares);
-    let warnings: Vec<String> = doubts.into_iter().chain(other_queries).chain(caveat).chain(short).collect();
+    let parts = there.iter().flat_map(|row| {
+        let counts = [("gpus", row.gpus), ("streams", row.streams), ("shards", row.shards), ("replicas", row.replicas)];
+        let counts = counts.map(|(dimension, count)| (dimension, count.to_string()));
+        counts.into_iter().chain([("policy", row.policy.clone()), ("arrivals", process.kind().to_owned())])
+    });
+    let warnings: Vec<String> =
+        doubts.into_iter().chain(other_queries).chain(caveat).chain(short).chain(never_measured(parts)).collect();
     result("warnings", &warnings);
     let file = machine_profile.as_deref().unwrap_or("none (hand-offs and the dispatcher take no time)");
     let provenance = Provenance::new()

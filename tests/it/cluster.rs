@@ -7,11 +7,8 @@ use std::collections::BTreeMap;
 
 use tandem::base::ids::QueryId;
 use tandem::base::machine::{Class, Idle, Machine};
-use tandem::base::random::Random;
 use tandem::base::time::Nanos;
-use tandem::cost::machine_profile::{
-    DispatcherCosts, DispatcherProfile, LaneProfile, Observed, Pauses, Ratios, RoundCost,
-};
+use tandem::cost::machine_profile::{DispatcherProfile, LaneProfile, Slowdown, Spread};
 use tandem::cost::{Cost, MachineModel, MachineProfile};
 use tandem::sched::{PolicyKind, PolicyOptions, RunLog};
 use tandem::sim::{Arrivals, Cluster, ClusterShape, Experiment, Routing, ShardCosts, SimQuery, simulate};
@@ -23,11 +20,6 @@ const SERVICE_MS: f64 = 5.0;
 
 /// Plays a cluster of nodes with one CPU each, at this load of each node.
 fn play(shape: Option<ClusterShape>, seed: u64, load: f64) -> RunLog {
-    play_on(&Machine::new(1, 0).into(), shape, seed, load)
-}
-
-/// Plays a cluster of nodes of this model, at this load of each node.
-fn play_on(model: &MachineModel, shape: Option<ClusterShape>, seed: u64, load: f64) -> RunLog {
     let gaps = unit_arrivals(&ArrivalProcess::Poisson, seed + 1_000_000, QUERIES);
     let scales = std::iter::once(gaps[0]).chain(gaps.windows(2).map(|pair| pair[1] - pair[0]));
     let query = |(id, scale): (u32, f64)| {
@@ -39,7 +31,7 @@ fn play_on(model: &MachineModel, shape: Option<ClusterShape>, seed: u64, load: f
     let experiment = Experiment {
         cluster: shape.map(|shape| Cluster::new(shape, &queries)),
         queries,
-        model: model.clone(),
+        model: Machine::new(1, 0).into(),
         deadline: Nanos::from_ms(500.0),
         arrivals: Vec::new(),
     };
@@ -93,12 +85,10 @@ fn a_cluster_of_one_node_is_that_node() {
 
 /// A CPU worker that takes 1 ms for 99 % of queries, and 30 ms for the others.
 fn noisy() -> MachineModel {
-    let mut random = Random::new(1, 0);
-    let permille = (0..300_000).map(|_| if random.below(100) == 0 { 30_000 } else { 1000 }).collect();
-    let work = Ratios { permille, stalls_us: Vec::new() };
-    let observed = vec![Observed { queries: 1, busy: 1, prepared: 0.0, spacing: 1.0, work, device: Ratios::default() }];
-    let classes = BTreeMap::from([(Class::CPU, LaneProfile { observed, ..LaneProfile::default() })]);
-    let profile = MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, DispatcherProfile::default(), None);
+    let spread = Spread::Factors([vec![1.0; 99], vec![30.0]].concat());
+    let slowdown = vec![Slowdown { work: 1.29, spread, ..Slowdown::default() }];
+    let classes = BTreeMap::from([(Class::CPU, LaneProfile { slowdown, ..LaneProfile::default() })]);
+    let profile = MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, DispatcherProfile::default());
     profile.model(&Machine::new(1, 0).into(), |_| false)
 }
 
@@ -138,26 +128,6 @@ fn seeds_differ_by_noise_alone() {
     for means in [of(None), of(Some(two))] {
         assert!(means[0] != means[1] && means[1] != means[2] && means[0] != means[2], "{means:?}");
     }
-}
-
-#[test]
-fn nodes_are_held_up_each_by_itself() {
-    // A round takes no time, but the dispatcher's core pauses for 10 ms in a tenth of a second.
-    let costs = vec![DispatcherCosts { lanes: 1, any: RoundCost::default(), policies: BTreeMap::new() }];
-    let dispatcher = DispatcherProfile { costs, ..DispatcherProfile::default() };
-    let cores = vec![(0..10).map(|i| (i * 100_000, 10_000)).collect()];
-    let pauses = Some(Pauses { observed_us: 1_000_000, cores, ..Pauses::default() });
-    let profile = MachineProfile::new(BTreeMap::new(), Idle::Spin, BTreeMap::new(), dispatcher, pauses);
-    let model = profile.model(&Machine::new(1, 0).into(), |_| false);
-    let alone = play_on(&model, None, 3, 0.5);
-    for routing in Routing::ALL {
-        let one = Some(shape(1, 1, routing, ShardCosts::Alike(0.0)));
-        assert_eq!(play_on(&model, one, 3, 0.5), alone);
-    }
-    // Each of seven shards takes as long as a single one, but their pauses come at different times.
-    let seven = play_on(&model, Some(shape(7, 1, Routing::RoundRobin, ShardCosts::Alike(0.0))), 3, 0.5);
-    let (free, alone, seven) = (mean_services(&play(None, 3, 0.5)), mean_services(&alone), mean_services(&seven));
-    assert!(free < 0.95 * alone && alone < 0.95 * seven, "{free} services, held up {alone}, of seven {seven}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use tandem::base::ids::{DeviceId, JobId, QueryId};
 use tandem::base::machine::{Class, Idle, Machine, PerClass, Processor};
 use tandem::base::time::Nanos;
 use tandem::cost::machine_profile::{
-    AfterIdle, Beside, DispatcherCosts, DispatcherProfile, LaneProfile, Observed, Ratios, RoundCost,
+    Beside, DispatcherCosts, DispatcherProfile, LaneProfile, RoundCost, Slowdown, Spread,
 };
 use tandem::cost::{BatchCost, Cost, MachineModel, MachineProfile};
 use tandem::sched::{Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions, RunLog};
@@ -36,17 +36,14 @@ impl Policy for Unsaid {
 
 /// A lane whose service times depend on the rest of its machine.
 fn lane_profile() -> LaneProfile {
-    let observed = |busy, permille: Vec<u32>| {
-        let work = Ratios { permille, stalls_us: vec![(1, 1)] };
-        Observed { queries: 1, busy, prepared: 0.0, spacing: 1.0, work, device: Ratios::default() }
-    };
+    let slowdown = |busy, work, spread| Slowdown { busy, work, spread, ..Slowdown::default() };
     LaneProfile {
         each_us: 0.002,
+        hand_over_us: 0.01,
         hand_back_us: 0.005,
-        after_idle: vec![AfterIdle { idle_us: 0.1, hand_over_us: 0.01, times: 1.3 }],
         beside: BTreeMap::from([(Class::GPU, Beside { lanes: 1, work: 1.2, device: 1.0 })]),
         drift: 0.0,
-        observed: vec![observed(1, vec![800, 1200, 900]), observed(3, vec![1500, 700])],
+        slowdown: vec![slowdown(1, 1.0, Spread::Factors(vec![0.8, 1.2])), slowdown(3, 1.5, Spread::Deviation(0.3))],
         power: None,
     }
 }
@@ -89,9 +86,9 @@ prop_compose! {
         let any = RoundCost { round_ns: 3.0 * ns, arrival_ns: ns, batch_ns: ns, answer_ns: 0.0 };
         let policies = BTreeMap::from([(String::from("mct"), RoundCost { arrival_ns: 2.0 * ns, answer_ns: ns, ..any })]);
         let costs = vec![DispatcherCosts { lanes: 1, any, policies }];
-        let dispatcher = DispatcherProfile { costs, ..DispatcherProfile::default() };
+        let dispatcher = DispatcherProfile { costs };
         let classes = BTreeMap::from([(Class::CPU, lane_profile()), (Class::GPU, lane_profile())]);
-        MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, dispatcher, None).model(&model, |_| false)
+        MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, dispatcher).model(&model, |_| false)
     }
 }
 

@@ -72,8 +72,8 @@ fn with_dispatcher(model: &MachineModel, each: Nanos) -> MachineModel {
     let any = RoundCost { round_ns: 3.0 * ns, arrival_ns: ns, batch_ns: 2.0 * ns, answer_ns: 0.5 * ns };
     let policies = BTreeMap::from([(String::from("stealing"), RoundCost { arrival_ns: 4.0 * ns, ..any })]);
     let costs = vec![DispatcherCosts { lanes: 1, any, policies }];
-    let dispatcher = DispatcherProfile { costs, ..DispatcherProfile::default() };
-    MachineProfile::new(BTreeMap::new(), Idle::Spin, BTreeMap::new(), dispatcher, None).model(model, |_| false)
+    let dispatcher = DispatcherProfile { costs };
+    MachineProfile::new(BTreeMap::new(), Idle::Spin, BTreeMap::new(), dispatcher).model(model, |_| false)
 }
 
 /// A machine of up to three CPU workers and two GPUs, with or without batches and depth, whose lanes fail as planned.

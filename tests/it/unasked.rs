@@ -58,8 +58,8 @@ fn each_start_of_a_policy_that_names_no_lane_counts() {
         Job { id, query: QueryId(row), row, priority: 0, arrival, deadline, predicted: cost }
     };
     let arrivals = [0.0, 0.1, 5.0].map(|ms| (Nanos::from_ms(ms), 0)).into_iter();
-    let time = (model.dispatcher_time("cpu-only"), NodeSeed::default());
-    let done = drive(dispatcher(Box::new(silent)), &mut times, time, arrivals, job, |_| false).unwrap();
+    let decisions = model.decisions("cpu-only");
+    let done = drive(dispatcher(Box::new(silent)), &mut times, decisions, arrivals, job, |_| false).unwrap();
     assert_eq!(done.unasked_starts(), 3);
 }
 
@@ -76,8 +76,8 @@ fn unasked(experiment: &Experiment, policy: &dyn PolicyFactory, load: f64) -> u6
         Job { id, query: query.id, row, priority: 0, arrival, deadline, predicted: query.estimate }
     };
     let arrivals = experiment.arrivals[0].at_rate(rate_qps);
-    let time = (model.dispatcher_time(policy.name()), NodeSeed::default());
-    drive(dispatcher, &mut times, time, arrivals, job, |_| false).unwrap().unasked_starts()
+    let decisions = model.decisions(policy.name());
+    drive(dispatcher, &mut times, decisions, arrivals, job, |_| false).unwrap().unasked_starts()
 }
 
 #[test]

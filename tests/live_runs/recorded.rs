@@ -1,6 +1,6 @@
 //! Recorded live runs: what is kept of them, and the simulator judged by them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::tiny_lab::{tandem, tiny_lab};
@@ -55,6 +55,25 @@ fn cell_files(record: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// `TANDEM_MEASURED=write` writes the table anew after runs were recorded.
+#[test]
+fn the_table_of_what_was_measured_is_that_of_the_record() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let alone = ["priorities", "replicas", "shards", "streams"].map(|dimension| format!("{dimension},1"));
+    let mut kinds: BTreeSet<String> = alone.into();
+    for file in cell_files(&root.join("recorded")) {
+        for row in read(&file).1 {
+            kinds.extend(["arrivals", "gpus", "policy"].map(|dimension| format!("{dimension},{}", row[dimension])));
+        }
+    }
+    let table: String = kinds.into_iter().map(|kind| kind + "\n").collect();
+    let path = root.join("crates/model/src/study/measured.csv");
+    if std::env::var("TANDEM_MEASURED").is_ok_and(|what| what == "write") {
+        std::fs::write(&path, &table).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), table);
+}
+
 #[test]
 fn live_runs_are_recorded_replayed_and_a_bias_of_five_percent_is_found() {
     let _alone = crate::alone();
@@ -73,7 +92,15 @@ fn live_runs_are_recorded_replayed_and_a_bias_of_five_percent_is_found() {
         for column in ["predicted_half_width", "predicted_mean_half_width", "predicted_p99_half_width"] {
             assert!(cell[column].parse::<f64>().unwrap() >= 0.01, "{column}: {cell:?}");
         }
-        for column in ["loop_before_us", "loop_after_us", "rehearsal_qps", "linear_qps", "decision_us", "mean_ms"] {
+        for column in [
+            "loop_before_us",
+            "loop_after_us",
+            "rehearsal_qps",
+            "linear_qps",
+            "decision_us",
+            "work_ratio_cpu",
+            "mean_ms",
+        ] {
             assert!(cell[column].parse::<f64>().unwrap() > 0.0, "{column}: {cell:?}");
         }
     }
@@ -107,6 +134,13 @@ fn live_runs_are_recorded_replayed_and_a_bias_of_five_percent_is_found() {
     assert_eq!((of("mean").len(), of("p99").len()), (cells.len() - 1, cells.len() - 1));
     let error: f64 = of("capacity")[0]["error"].parse().unwrap();
     assert!(error.abs() < 0.001 && of("held").iter().all(|row| row["inside"] == "true"), "{compared:?}");
+    assert!(of("mean").iter().all(|row| !row["speed_error"].is_empty() && row["limit"] == "load"), "{compared:?}");
+    assert!(of("mean").iter().skip(1).all(|row| !row["before_error"].is_empty()), "{compared:?}");
+    tandem(lab.path(), "validate --recorded r --out w --given-costs", 0);
+    let (_, given) = read(&lab.path().join("w/recorded.csv"));
+    assert_eq!(given.len(), compared.len());
+    let (_, err) = tandem(lab.path(), "validate --recorded r --out w --without beside,noise", 2);
+    assert!(err.contains("--without is noise, expected each, hand-off,"), "{err}");
     // Replays are deterministic.
     tandem(lab.path(), "validate --recorded r --out w", 0);
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   service times ── one query each ─▶ c servers, each of which resamples the times       the front decides how many, and
-//!   ladder ── by busy servers ─▶ blocks of observed times over their medians, with pauses  how late queries are treated
+//!   ladder ── by busy servers ─▶ observed times over their medians, with pauses            how late queries are treated
 //! ```
 //!
 //! Pauses that stop all servers at once are played for each server separately.
@@ -13,7 +13,7 @@ use tandem_drive::lab::Question;
 use tandem_model::base::ids::QueryId;
 use tandem_model::base::machine::{Class, Idle, Machine, PerClass};
 use tandem_model::base::time::Nanos;
-use tandem_model::cost::machine_profile::{DispatcherProfile, LaneProfile, Observed, Ratios};
+use tandem_model::cost::machine_profile::{DispatcherProfile, LaneProfile, Slowdown, Spread};
 use tandem_model::cost::{Cost, MachineModel, MachineProfile};
 use tandem_model::sched::{BuiltIn, PolicyKind, PolicyOptions, Shed};
 use tandem_model::sim::{Cluster, ClusterShape, Experiment, Routing, ShardCosts, SimQuery};
@@ -62,18 +62,16 @@ impl ServerProfile {
     #[must_use]
     pub fn machine_profile(&self) -> MachineProfile {
         let at_once = self.at_once();
-        let rungs = self.ladder.iter().filter(|rung| rung.clients <= at_once && !rung.times.permille.is_empty());
-        let observed = rungs.map(|rung| Observed {
-            queries: 1,
+        let rungs = self.ladder.iter().filter(|rung| rung.clients <= at_once && !rung.times.is_empty());
+        let slowdown = rungs.map(|rung| Slowdown {
             busy: rung.clients as u32,
-            prepared: 0.0,
-            spacing: 1.0,
-            work: rung.times.clone(),
-            device: Ratios::default(),
+            work: rung.times.iter().sum::<f64>() / rung.times.len() as f64,
+            spread: Spread::Factors(rung.times.clone()),
+            ..Slowdown::default()
         });
-        let lanes = LaneProfile { observed: observed.collect(), ..LaneProfile::default() };
+        let lanes = LaneProfile { slowdown: slowdown.collect(), ..LaneProfile::default() };
         let classes = BTreeMap::from([(Class::CPU, lanes)]);
-        MachineProfile::new(BTreeMap::new(), Idle::default(), classes, DispatcherProfile::default(), None)
+        MachineProfile::new(BTreeMap::new(), Idle::default(), classes, DispatcherProfile::default())
     }
 
     /// The server behind a front, for the simulator.
@@ -196,7 +194,9 @@ mod tests {
     fn pauses_make_queries_late() {
         let steady = ladder(&[(1, 1000.0, 0)]);
         let mut paused = steady.clone();
-        paused.ladder[0].times.stalls_us = vec![(3, 20_000), (50, 20_000)];
+        for at in [3, 50] {
+            paused.ladder[0].times[at] = 21.0;
+        }
         let missed = |profile: &ServerProfile| {
             let run = profile.simulated(Front::Fcfs).run(&question(15.0), (500.0, 30_000), (1, 0.0)).unwrap();
             run.map_or(0, |forecast| forecast.summary.missed)

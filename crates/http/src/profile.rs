@@ -4,8 +4,8 @@
 //! | --- | --- |
 //! | service time per query | one client, several rounds over the same queries; the median of each query |
 //! | servers, slowdown | a ladder of closed-loop clients: 1, 2, 4 to twice the cores, and on while the throughput grows |
-//! | variation | on each rung, stretches of times over the medians of their queries, which the simulator resamples in blocks |
-//! | pauses | times above four medians and a millisecond, such as garbage collection, as extra times within these blocks |
+//! | variation | on each rung, times over the medians of their queries, which the simulator draws again |
+//! | pauses | times above four medians and a millisecond, such as garbage collection, as extra times |
 //! | queue limit | the first rung of the ladder in which the server rejects |
 
 use std::time::Duration;
@@ -14,7 +14,6 @@ use tandem_drive::live;
 use tandem_model::base::quantile::median;
 use tandem_model::base::random::{Purpose, Random};
 use tandem_model::base::time::Nanos;
-use tandem_model::cost::machine_profile::Ratios;
 use tandem_model::study::Progress;
 
 use crate::run::{Outcome, Record, Run};
@@ -84,8 +83,12 @@ pub struct Rung {
     pub rejected: usize,
     /// Other queries without an answer.
     pub failed: usize,
-    /// Consecutive times over the medians of their queries, with pauses apart.
-    pub times: Ratios,
+    /// Mean time over the median of a query, without pauses.
+    pub ratio: f64,
+    /// Number of pauses among the times.
+    pub pauses: usize,
+    /// Times over the medians of their queries. A pause counts as a share of the mean median.
+    pub times: Vec<f64>,
 }
 
 /// The measurements of a server.
@@ -102,7 +105,7 @@ impl ServerProfile {
     #[must_use]
     pub fn mean_us(&self) -> f64 {
         let medians: f64 = self.queries.iter().map(|query| query.median_us).sum();
-        medians / self.queries.len().max(1) as f64 * self.ladder.first().map_or(1.0, |rung| rung.times.mean())
+        medians / self.queries.len().max(1) as f64 * self.ladder.first().map_or(1.0, |rung| rung.ratio)
     }
 
     /// Most answers per second of a rung.
@@ -114,8 +117,8 @@ impl ServerProfile {
     /// Pauses per query over the whole ladder.
     #[must_use]
     pub fn pauses_per_query(&self) -> f64 {
-        let count = |of: fn(&Ratios) -> usize| self.ladder.iter().map(|rung| of(&rung.times)).sum::<usize>();
-        count(|times| times.stalls_us.len()) as f64 / count(|times| times.permille.len()).max(1) as f64
+        let count = |of: fn(&Rung) -> usize| self.ladder.iter().map(of).sum::<usize>();
+        count(|rung| rung.pauses) as f64 / count(|rung| rung.times.len()).max(1) as f64
     }
 
     /// The number of servers: the clients after which more clients gain less than a twentieth per doubling.
@@ -266,24 +269,23 @@ fn rung(clients: usize, run: &Run, medians: &[f64], mean_us: f64) -> Rung {
     let latency = run.histogram(Record::latency);
     let (rejected, qps) = (run.count(Outcome::Rejected), run.throughput_qps());
     let answered: Vec<&Record> = run.answered().collect();
-    let (mut ratios, mut times) = (Vec::new(), Ratios::default());
-    for record in stretches(&answered) {
+    // Each time over its query's median, and its pause in microseconds.
+    let seen = stretches(&answered).map(|record| {
         let (us, usual) = (record.service().as_us(), medians[record.query as usize]);
-        if us > PAUSE_MEDIANS * usual && us > usual + PAUSE_LEAST_US {
-            times.stalls_us.push((ratios.len() as u32, (us - usual) as u32));
-            ratios.push(1.0);
-        } else {
-            ratios.push(us / usual);
-        }
-    }
+        let is_paused = us > PAUSE_MEDIANS * usual && us > usual + PAUSE_LEAST_US;
+        if is_paused { (1.0, us - usual) } else { (us / usual, 0.0) }
+    });
+    let (ratios, paused_us): (Vec<f64>, Vec<f64>) = seen.unzip();
     let failed = run.records.len() - answered.len() - rejected;
     let count = ratios.len() as f64;
-    let paused_us = times.stalls_us.iter().map(|&(_, us)| f64::from(us)).sum::<f64>() / count;
-    let scale = (1e6 * clients as f64 / qps - paused_us) / (mean_us * ratios.iter().sum::<f64>() / count);
+    let mean_pause_us = paused_us.iter().sum::<f64>() / count;
+    let scale = (1e6 * clients as f64 / qps - mean_pause_us) / (mean_us * ratios.iter().sum::<f64>() / count);
     let scale = if rejected + failed == 0 && scale > 0.0 && scale.is_finite() { scale } else { 1.0 };
-    times.permille = ratios.iter().map(|ratio| (1e3 * scale * ratio).round().max(1.0) as u32).collect();
+    let times = ratios.iter().zip(&paused_us).map(|(ratio, us)| scale * ratio + us / mean_us).collect();
+    let (ratio, pauses) =
+        (scale * ratios.iter().sum::<f64>() / count, paused_us.iter().filter(|&&us| us > 0.0).count());
     let ms = |percentile| latency.value_at_percentile(percentile) as f64 / 1e6;
-    Rung { clients, qps, p50_ms: ms(50.0), p99_ms: ms(99.0), rejected, failed, times }
+    Rung { clients, qps, p50_ms: ms(50.0), p99_ms: ms(99.0), rejected, failed, ratio, pauses, times }
 }
 
 /// Stretches that are spread over all records, or all of them if they are few.
@@ -301,8 +303,17 @@ pub(crate) mod tests {
     pub(crate) fn ladder(rungs: &[(usize, f64, usize)]) -> ServerProfile {
         let rung = |&(clients, qps, rejected): &(usize, f64, usize)| {
             let ms = clients as f64 / qps * 1e3;
-            let times = Ratios { permille: vec![(1e3 * ms) as u32; 100], stalls_us: Vec::new() };
-            Rung { clients, qps, p50_ms: ms, p99_ms: ms, rejected, failed: 0, times }
+            Rung {
+                clients,
+                qps,
+                p50_ms: ms,
+                p99_ms: ms,
+                rejected,
+                failed: 0,
+                ratio: ms,
+                pauses: 0,
+                times: vec![ms; 100],
+            }
         };
         let queries = (0..100).map(|query| QueryTime { query, median_us: 1000.0, hits: 10 }).collect();
         ServerProfile { queries, ladder: rungs.iter().map(rung).collect() }
@@ -344,12 +355,11 @@ pub(crate) mod tests {
         };
         let queries: Vec<u32> = (0..10).collect();
         let (times, medians) = service_times(&queries, std::slice::from_ref(&run), 10);
-        let Ratios { permille, stalls_us } = rung(1, &run, &medians, 200.0).times;
-        assert_eq!((times.len(), times[3].median_us, permille.len()), (10, 200.0, 3000));
-        assert_eq!((stalls_us.len(), stalls_us[1]), (30, (107, 8800)));
+        let found = rung(1, &run, &medians, 200.0);
+        assert_eq!((times.len(), times[3].median_us, found.times.len(), found.pauses), (10, 200.0, 3000, 30));
         // A query each millisecond, of which pauses take 88 us.
-        let usual = permille[0];
-        assert!((4550..4570).contains(&usual) && permille.iter().all(|&permille| permille == usual), "{usual}");
+        assert!((found.ratio - 4.56).abs() < 0.01 && (found.times[0] - found.ratio).abs() < 1e-9, "{}", found.ratio);
+        assert!((found.times[107] - found.ratio - 44.0).abs() < 1e-9, "{}", found.times[107]);
         let refs: Vec<&Record> = run.records.iter().cycle().take(3 * MOST_TIMES).collect();
         let kept: Vec<&Record> = stretches(&refs).copied().collect();
         assert_eq!((kept.len(), kept[0].job, kept[1].job), (MOST_TIMES, 0, 1));

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use tandem_drive::lab::record::{Compared, Quantity, STEADY, median};
+use tandem_drive::lab::record::{Ablated, Compared, Quantity, STEADY, median};
+use tandem_model::base::stats::significant;
 use tandem_model::files::Digits;
 
 use crate::number::counted;
@@ -32,7 +33,8 @@ pub fn record_table(compared: &[Compared]) -> String {
     let held: Vec<&Compared> = compared.iter().filter(|one| one.what == Quantity::Held).collect();
     let right = held.iter().filter(|one| one.inside).count();
     format!(
-        "Errors as medians of their sizes; `covered` is the share of 90 % intervals that contain the measurement.\n\n{}\n\
+        "Errors as medians of their sizes. `speed`: by how much all service times would have to differ; `run before`: the same if \
+         the speed of the run before is assumed; `covered`: the share of 90 % intervals that contain the measurement.\n\n{}\n\
          whether a run holds was predicted rightly for {right} of {}\n",
         blocks.join("\n"),
         counted(held.len(), "run", "runs")
@@ -40,10 +42,12 @@ pub fn record_table(compared: &[Compared]) -> String {
 }
 
 fn errors(rows: &[&Compared]) -> Table {
-    let columns = ["of", "cells", "recorded", "now", "worst", "rehearsal", "linear", "covered", "half-width"];
+    let columns =
+        ["of", "limit", "cells", "now", "worst", "speed", "run before", "rehearsal", "linear", "covered", "half-width"];
     let mut table = Table::new(columns);
-    for what in [Quantity::Capacity, Quantity::Mean, Quantity::P99] {
-        let of_kind: Vec<&&Compared> = rows.iter().filter(|one| one.what == what).collect();
+    let kinds = [Quantity::Capacity, Quantity::Mean, Quantity::P99];
+    for (what, limit) in kinds.into_iter().flat_map(|what| [(what, "load"), (what, "pauses")]) {
+        let of_kind: Vec<&&Compared> = rows.iter().filter(|one| one.what == what && one.limit == limit).collect();
         if of_kind.is_empty() {
             continue;
         }
@@ -53,10 +57,12 @@ fn errors(rows: &[&Compared]) -> Table {
         let inside = of_kind.iter().filter(|one| one.inside).count() as f64;
         table.row([
             what.name().to_owned(),
+            limit.to_owned(),
             of_kind.len().to_string(),
-            typical(|one| one.recorded_error),
             typical(|one| Some(one.error)),
-            worst.map_or(String::from("-"), |error| format!("{:+.1} %", 100.0 * error)),
+            error_text(worst),
+            typical(|one| one.speed_error),
+            typical(|one| one.before_error),
             typical(|one| one.rehearsal_error),
             typical(|one| one.linear_error),
             format!("{:.0} %", 100.0 * inside / of_kind.len() as f64),
@@ -66,14 +72,43 @@ fn errors(rows: &[&Compared]) -> Table {
     table
 }
 
+/// An error, in per cent up to 100 %, else the prediction as a multiple of the measurement.
+fn error_text(error: Option<f64>) -> String {
+    match error {
+        None => String::from("-"),
+        Some(error) if error > 1.0 => format!("{} times", significant(1.0 + error, 3)),
+        Some(error) => format!("{:+.1} %", 100.0 * error),
+    }
+}
+
+/// What predictions lose without each number of the machine profile.
+#[must_use]
+pub fn ablation_table(rows: &[Ablated]) -> String {
+    let columns = ["without", "of", "cells", "with it", "without it", "worse", "better", "by chance"];
+    let mut table = Table::new(columns).with_keys(2);
+    let percent = |share: Digits<4>| format!("{:.1} %", 100.0 * share.0);
+    for one in rows {
+        table.row([
+            one.without.clone(),
+            one.what.name().to_owned(),
+            one.cells.to_string(),
+            percent(one.error_with),
+            percent(one.error_without),
+            one.worse.to_string(),
+            one.better.to_string(),
+            format!("{:.3}", one.chance.0),
+        ]);
+    }
+    format!("Median errors, and cells that get worse and better:\n\n{table}")
+}
+
 /// The cells one by one: predictions with their intervals next to the measurement, and all errors.
 #[must_use]
 pub fn cell_table(compared: &[Compared]) -> String {
     let columns = ["cell", "policy", "of", "measured", "now", "+-", "error", "recorded", "rehearsal", "linear"];
     let mut table = Table::new(columns).with_keys(3);
     for one in compared.iter().filter(|one| one.what != Quantity::Held) {
-        let signed =
-            |error: Option<Digits<4>>| error.map_or(String::from("-"), |error| format!("{:+.1} %", 100.0 * error.0));
+        let signed = |error: Option<Digits<4>>| error_text(error.map(|error| error.0));
         let outside = if one.inside { "" } else { " *" };
         table.row([
             one.cell.clone(),

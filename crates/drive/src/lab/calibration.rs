@@ -265,7 +265,7 @@ mod tests {
     use crate::live::{Ending, Round, ServedBatch, Spread};
     use tandem_model::base::ids::{JobId, ProcessorId, QueryId};
     use tandem_model::base::machine::{Idle, Machine};
-    use tandem_model::cost::machine_profile::{Beside, DispatcherProfile, LaneProfile, Observed, Ratios};
+    use tandem_model::cost::machine_profile::{Beside, DispatcherProfile, LaneProfile, Slowdown};
     use tandem_model::cost::{BatchCost, BatchTime, Exposed, MachineProfile};
     use tandem_model::sched::RunLog;
 
@@ -292,22 +292,15 @@ mod tests {
 
     #[test]
     fn a_profile_keeps_its_shape_and_takes_the_level_of_backlogs() {
-        let observed = |busy, permille| Observed {
-            queries: 1,
-            busy,
-            prepared: 0.0,
-            spacing: 1.0,
-            work: Ratios { permille: vec![permille], stalls_us: Vec::new() },
-            device: Ratios::default(),
-        };
+        let slowdown = |busy, work| Slowdown { busy, work, ..Slowdown::default() };
         // Work takes twice as long while the GPU is busy.
         let of_class = LaneProfile {
-            observed: vec![observed(1, 800), observed(2, 1600)],
+            slowdown: vec![slowdown(1, 0.8), slowdown(2, 1.6)],
             beside: BTreeMap::from([(Class::GPU, Beside { lanes: 1, work: 2.0, device: 1.0 })]),
             ..LaneProfile::default()
         };
         let classes = BTreeMap::from([(Class::CPU, of_class)]);
-        let profile = MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, DispatcherProfile::default(), None);
+        let profile = MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, DispatcherProfile::default());
         let model = profile.model(&Machine::new(2, 1).into(), |_| false);
         let cost = PerClass::two(Cost::alone(Nanos(1000)), Cost::NEVER);
         let queries = [SimQuery { id: QueryId(0), service: cost, estimate: cost }];

@@ -37,7 +37,6 @@ pub use calibration::{Calibration, ServiceRow, ServiceRun};
 pub use error::LabError;
 pub use live_record::{KEPT_SHARE, above_floor, is_paused};
 pub use machine::host_info::HostInfo;
-pub use machine::pauses::observe_pauses;
 pub use machine::processors::{GpuChoice, Multicore, Processors, Wanted, gpu_executor};
 pub use machine::system_load::SystemLoad;
 pub use machine::{POWER_BATCHES, gpu_watts, idle_watts, measure_machine};

@@ -21,7 +21,7 @@ use tandem_model::study::{
 use tandem_model::traffic::ArrivalProcess;
 
 use super::live_record::{LiveRecord, LiveResults};
-use super::machine::{SystemLoad, SystemLoadProbe};
+use super::machine::{SystemLoad, SystemLoadProbe, dispatcher};
 use super::simulated_node::SimulatedNode;
 use super::{Calibration, GpuChoice, LabError, Processors};
 use crate::live::{self, Ending, LanePool, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet};
@@ -260,6 +260,21 @@ impl Node {
         let model = profile.model(&self.profiled, is_recorded);
         self.lane_pool.set_model(model);
         self.lane_pool.set_idle(profile.idle);
+    }
+
+    /// Measures what the dispatcher takes under these policies now, a fifth of a second for each. It replaces the costs of a
+    /// machine profile.
+    ///
+    /// # Errors
+    /// If a thread cannot start, or a run fails.
+    pub fn measure_dispatcher(&mut self, policies: &[&dyn PolicyFactory]) -> Result<(), LabError> {
+        let gpus = self.machine().processors().filter(|(_, processor)| processor.class.is_gpu()).count();
+        let found = dispatcher::measure((self.machine().len() - gpus, gpus), self.lane_pool.idle(), policies)?;
+        let dispatcher = Some(Arc::new(found));
+        let model = MachineModel { dispatcher: dispatcher.clone(), ..self.model().clone() };
+        self.lane_pool.set_model(model);
+        self.profiled.dispatcher = dispatcher;
+        Ok(())
     }
 
     /// The queries for the simulator: true costs and estimates.

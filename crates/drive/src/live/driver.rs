@@ -24,10 +24,8 @@ use std::time::Duration;
 use tandem_model::base::histogram::Histogram;
 use tandem_model::base::ids::ProcessorId;
 use tandem_model::base::machine::{Class, LaneFault, PerClass};
-use tandem_model::base::random::NodeSeed;
 use tandem_model::base::time::Nanos;
-use tandem_model::cost::machine_profile::DispatcherClock;
-use tandem_model::cost::{BatchLoad, Cost, MachineModel, Rerun, ServiceTimes};
+use tandem_model::cost::{BatchLoad, Cost, Decisions, MachineModel, Rerun, ServiceTimes};
 use tandem_model::sched::{Action, Dispatcher, Due, EventQueue, Job, LawBroken};
 
 use super::clock::{Clock, thread_time};
@@ -53,7 +51,6 @@ pub(super) struct Limits<'a> {
 #[derive(Debug)]
 pub(super) struct Setup<'a, T, J, R> {
     pub(super) model: &'a MachineModel,
-    pub(super) seed: NodeSeed,
     pub(super) lanes: &'a mut [Lane],
     /// The profiled costs of the workload's rows.
     pub(super) costs: &'a [PerClass<Cost>],
@@ -81,7 +78,7 @@ pub(super) fn drive<C: Clock, T: ServiceTimes, J: ExactSizeIterator<Item = Job>,
 struct Driver<'a, C, T, J, R> {
     clock: C,
     /// The driver's own time for its events, under a clock that it must advance.
-    dispatcher_clock: DispatcherClock,
+    decisions: Decisions,
     dispatcher: Dispatcher<(Sampled, R)>,
     times: T,
     /// Jobs not yet released: the next one, and the rest.
@@ -145,7 +142,7 @@ impl Statistics {
 impl<'a, C: Clock, T: ServiceTimes, J: ExactSizeIterator<Item = Job>, R: Record> Driver<'a, C, T, J, R> {
     /// Reserves all memory of the run, then starts its clock.
     fn new(setup: Setup<'a, T, J, R>, start_clock: impl FnOnce() -> C) -> Self {
-        let Setup { model, seed, lanes: all, costs, sleeper, times, dispatcher, mut jobs } = setup;
+        let Setup { model, lanes: all, costs, sleeper, times, dispatcher, mut jobs } = setup;
         let (planned, sample) = (jobs.len(), dispatcher.sink().0.sample());
         let kept = dispatcher.sink().0.expected(planned);
         let starts = all.iter().map(|lane| match lane {
@@ -189,7 +186,7 @@ impl<'a, C: Clock, T: ServiceTimes, J: ExactSizeIterator<Item = Job>, R: Record>
             last_end: Nanos::ZERO,
         };
         Self {
-            dispatcher_clock: model.dispatcher_time(dispatcher.policy_name()).clock(seed),
+            decisions: model.decisions(dispatcher.policy_name()),
             dispatcher,
             times,
             next_job: jobs.next(),
@@ -242,7 +239,7 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
             if taken != Round::default() {
                 if C::JUMPS {
                     let Round { arrivals, batches, answers, .. } = taken;
-                    self.clock.pass(self.dispatcher_clock.end_of_round(now, arrivals, batches, answers).since(now));
+                    self.clock.pass(self.decisions.end_of_round(now, arrivals, batches, answers).since(now));
                 }
                 self.decide();
                 let end = self.clock.now();

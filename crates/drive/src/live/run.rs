@@ -130,7 +130,7 @@ fn drive_run<C: Clock, J: ExactSizeIterator<Item = Job>, R: Record>(
     let dispatcher = dispatcher.sharing_jobs();
     let cost = |row, class| costs.get(row as usize).map_or(Cost::NEVER, |costs| costs[class]);
     let times = MeasuredTimes::new(played, seed, cost);
-    let setup = Setup { model, seed, lanes, costs, sleeper: &sleeper, times, dispatcher, jobs };
+    let setup = Setup { model, lanes, costs, sleeper: &sleeper, times, dispatcher, jobs };
     drive(start_clock, setup, limits)
 }
 

@@ -24,7 +24,7 @@ mod workload_csv;
 
 pub use evaluate::Evaluation;
 pub use inputs::Inputs;
-pub use machine_profile::{DispatcherTime, MachineProfile};
+pub use machine_profile::MachineProfile;
 pub use model::CostModel;
 pub use model_file::{Model, ModelFile};
 pub use models::ModelKind;

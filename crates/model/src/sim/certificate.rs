@@ -29,7 +29,7 @@ use crate::sched::PolicyFactory;
 #[must_use]
 pub fn max_costs(queries: &[SimQuery], policy: &dyn PolicyFactory, model: &MachineModel) -> Option<Vec<Nanos>> {
     // Random times have no upper limit.
-    let promise = policy.promise().filter(|_| model.is_exact())?;
+    let promise = policy.promise().filter(|_| model.is_exact() && model.dispatcher.is_none())?;
     // The dispatcher's time for an arrival and a completion.
     let around = promise.idle_wait + model.decision + model.decision;
     let max_costs = |query: &SimQuery| {

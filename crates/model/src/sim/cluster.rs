@@ -305,11 +305,11 @@ pub(super) fn play_cluster<S: Sink>(
     for tables in &tables {
         let member = |((mut policy, seed), table): ((Box<dyn Policy>, NodeSeed), _)| {
             policy.set_chance(seed.stream(Purpose::Policy, 0));
-            let clock = model.dispatcher_time(policy.name()).clock(seed);
+            let decisions = model.decisions(policy.name());
             let dispatcher = Dispatcher::with_sink(&model.machine, policy, Returned::default());
             let table: &QueryTable<Cost> = table;
             let times = MeasuredTimes::new(model, seed, |row, class| table.service(row, class));
-            Member { node: Node::new(dispatcher, times, clock), inbox: VecDeque::new(), sent: 0 }
+            Member { node: Node::new(dispatcher, times, decisions), inbox: VecDeque::new(), sent: 0 }
         };
         let nodes = policies.by_ref().take(replicas).zip(seeds.by_ref()).zip(tables.iter().cycle());
         shards.push(nodes.map(member).collect());

@@ -9,7 +9,7 @@ use crate::base::ids::{JobId, QueryId};
 use crate::base::machine::PerClass;
 use crate::base::random::{NodeSeed, Purpose};
 use crate::base::time::Nanos;
-use crate::cost::{Cost, DispatcherTime, MachineModel, MeasuredTimes, ServiceTimes};
+use crate::cost::{Cost, Decisions, MachineModel, MeasuredTimes, ServiceTimes};
 use crate::sched::{Dispatcher, Job, LawBroken, LogRow, Policy, RunLog, ShedJob, Sink};
 use crate::traffic::Priorities;
 
@@ -102,14 +102,14 @@ pub fn simulate_into<S: Sink>(
     let levels = priorities.map(|priorities| priorities.of_run(seed));
     let seed = NodeSeed { seed, node: 0 };
     policy.set_chance(seed.stream(Purpose::Policy, 0));
-    let time = model.dispatcher_time(policy.name());
+    let decisions = model.decisions(policy.name());
     if model.faults.faults.is_empty() && levels.is_none() {
         let name = policy.name().to_owned();
         if let Some(lines) = policy.as_fifo_queues() {
             let table = QueryTable::of_alone(queries, model);
             let times = MeasuredTimes::new(model, seed, |row, class| table.service(row, class));
             let arrivals = Ahead::of(arrivals, |row| table.prefetch(row));
-            let run = QueuesRun { machine: &model.machine, table: &table, times, seed, time, deadline };
+            let run = QueuesRun { machine: &model.machine, table: &table, times, decisions, deadline };
             return play_queues(run, &name, lines, arrivals, sink, enough);
         }
     }
@@ -122,24 +122,24 @@ pub fn simulate_into<S: Sink>(
         let (query, predicted) = (table.id(row), *table.estimate(row));
         Job { id, query, row, priority, arrival, deadline: arrival + allowance, predicted }
     };
-    Ok(drive(dispatcher, &mut times, (time, seed), arrivals, job, enough)?.into_sink())
+    Ok(drive(dispatcher, &mut times, decisions, arrivals, job, enough)?.into_sink())
 }
 
 /// Plays arrivals through a dispatcher. Each arrival names a row of the workload, from which `job` makes a job. `times`
-/// gives the service times of batches, `time` the dispatcher's own time with its variation.
+/// gives the service times of batches, `decisions` the dispatcher's own time.
 ///
 /// # Errors
 /// If the policy breaks its contract, or arrivals go back in time.
 pub fn drive<S: Sink>(
     dispatcher: Dispatcher<S>,
     times: &mut impl ServiceTimes,
-    (time, seed): (DispatcherTime, NodeSeed),
+    decisions: Decisions,
     mut arrivals: impl Iterator<Item = (Nanos, u32)>,
     job: impl Fn(JobId, Nanos, u32) -> Job,
     enough: impl Fn(&S) -> bool,
 ) -> Result<Dispatcher<S>, LawBroken> {
     let mut inbox = Stream { next: arrivals.next(), arrivals, job };
-    let mut node = Node::new(dispatcher, times, time.clock(seed));
+    let mut node = Node::new(dispatcher, times, decisions);
     while let Some(at) = node.next_group_at(inbox.next_at()) {
         if !node.play_group(at, &mut inbox, &enough)? {
             break;
@@ -238,10 +238,8 @@ mod tests {
     #[test]
     fn a_long_round_delays_what_comes_meanwhile_in_both_loops() {
         let any = RoundCost { arrival_ns: 1015.0, answer_ns: 1015.0, ..RoundCost::default() };
-        let dispatcher = DispatcherProfile {
-            costs: vec![DispatcherCosts { lanes: 1, any, policies: BTreeMap::new() }],
-            ..DispatcherProfile::default()
-        };
+        let dispatcher =
+            DispatcherProfile { costs: vec![DispatcherCosts { lanes: 1, any, policies: BTreeMap::new() }] };
         let model = MachineModel { dispatcher: Some(Arc::new(dispatcher)), ..Machine::new(1, 0).into() };
         let queries = [query(0, 25, 0)];
         let arrivals = [(0, 0), (500, 0)];
@@ -255,8 +253,8 @@ mod tests {
             Job { id, query, row, priority: 0, arrival, deadline: arrival + Nanos(100), predicted }
         };
         let arrivals = arrivals.map(|(at, row)| (Nanos(at), row)).into_iter();
-        let time = (model.dispatcher_time("cpu-only"), NodeSeed::default());
-        let driven = drive(dispatcher, &mut times, time, arrivals, job, |_| false).unwrap().into_sink();
+        let decisions = model.decisions("cpu-only");
+        let driven = drive(dispatcher, &mut times, decisions, arrivals, job, |_| false).unwrap().into_sink();
         for log in [by_lines, driven] {
             let rows: Vec<_> = log.rows.iter().map(|r| (r.released.0, r.started.0, r.finished.0)).collect();
             // Each round of one event takes 1,015 ns. The second query arrives during the first round and is decided on

@@ -21,9 +21,8 @@ use std::collections::VecDeque;
 use super::table::QueryTable;
 use crate::base::ids::{JobId, ProcessorId};
 use crate::base::machine::{Class, Machine, PerClass};
-use crate::base::random::NodeSeed;
 use crate::base::time::Nanos;
-use crate::cost::{DispatcherTime, ServiceTimes};
+use crate::cost::{Decisions, ServiceTimes};
 use crate::sched::{EventQueue, FifoQueues, LawBroken, LogRow, QueueServers, QueuedJob, Sink};
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -82,9 +81,8 @@ pub(super) struct QueuesRun<'a, T> {
     pub(super) machine: &'a Machine,
     pub(super) table: &'a QueryTable<Nanos>,
     pub(super) times: T,
-    pub(super) seed: NodeSeed,
-    /// The dispatcher's own time, with its variation.
-    pub(super) time: DispatcherTime,
+    /// The dispatcher's own time.
+    pub(super) decisions: Decisions,
     pub(super) deadline: Nanos,
 }
 
@@ -120,7 +118,7 @@ pub(super) fn play_queues<S: Sink, T: ServiceTimes>(
     sink: S,
     enough: impl Fn(&S) -> bool,
 ) -> Result<S, LawBroken> {
-    let mut clock = run.time.clock(run.seed);
+    let decisions = run.decisions;
     let is_serial = policy.is_serial();
     let mut state = State::new(run, policy.queues(), sink);
     let mut stream = Stream { next: arrivals.next(), next_id: JobId(0), last: Nanos::ZERO, arrivals };
@@ -141,7 +139,7 @@ pub(super) fn play_queues<S: Sink, T: ServiceTimes>(
             }
             policy.finished(processor, now);
             if state.next_finish_at().min(arrival) > now {
-                free_at = clock.end_of_round(now, 0, 1, 1);
+                free_at = decisions.end_of_round(now, 0, 1, 1);
                 match state.waiting {
                     0 => {}
                     _ if is_serial => state.start_oldest(policy, free_at),
@@ -155,7 +153,7 @@ pub(super) fn play_queues<S: Sink, T: ServiceTimes>(
         } else {
             let job = stream.take(name, &state, policy, now)?;
             if !is_serial && finish.min(stream.next_at()) > now {
-                free_at = clock.end_of_round(now, 1, 0, 0);
+                free_at = decisions.end_of_round(now, 1, 0, 0);
                 state.start_or_join(policy, job, free_at);
                 continue;
             }
@@ -183,7 +181,7 @@ pub(super) fn play_queues<S: Sink, T: ServiceTimes>(
                 state.join(is_serial, job);
             }
         }
-        free_at = clock.end_of_round(now, arrived, finishes, finishes);
+        free_at = decisions.end_of_round(now, arrived, finishes, finishes);
         if is_serial {
             state.asked.clear();
             state.start_oldest(policy, free_at);

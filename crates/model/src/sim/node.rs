@@ -4,7 +4,7 @@
 //! gives the service time of each batch.
 //!
 //! The dispatcher is a server too: each arrival, each batch that ends and each of its queries costs it [a
-//! moment](crate::cost::machine_profile::DispatcherClock). Events during a round wait and are then taken in together, as
+//! moment](crate::cost::Decisions). Events during a round wait and are then taken in together, as
 //! a round. A machine whose lanes are faster than its one dispatcher is therefore simulated at the dispatcher's speed:
 //!
 //! ```text
@@ -16,8 +16,8 @@
 use std::collections::VecDeque;
 
 use crate::base::time::Nanos;
+use crate::cost::Decisions;
 use crate::cost::ServiceTimes;
-use crate::cost::machine_profile::DispatcherClock;
 use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, Join, LawBroken, Sink};
 
 /// Arrivals at a node, in order of time.
@@ -46,7 +46,7 @@ pub(super) struct Node<S, T> {
     dispatcher: Dispatcher<S>,
     times: T,
     /// The dispatcher's own time for its events.
-    clock: DispatcherClock,
+    decisions: Decisions,
     /// The time at which the dispatcher has finished its last round.
     free_at: Nanos,
     events: EventQueue,
@@ -54,9 +54,9 @@ pub(super) struct Node<S, T> {
 }
 
 impl<S: Sink, T: ServiceTimes> Node<S, T> {
-    pub(super) fn new(dispatcher: Dispatcher<S>, times: T, clock: DispatcherClock) -> Self {
+    pub(super) fn new(dispatcher: Dispatcher<S>, times: T, decisions: Decisions) -> Self {
         let (events, actions) = (EventQueue::new(), Vec::new());
-        Self { dispatcher: dispatcher.sharing_jobs(), times, clock, free_at: Nanos::ZERO, events, actions }
+        Self { dispatcher: dispatcher.sharing_jobs(), times, decisions, free_at: Nanos::ZERO, events, actions }
     }
 
     pub(super) fn dispatcher(&self) -> &Dispatcher<S> {
@@ -111,7 +111,7 @@ impl<S: Sink, T: ServiceTimes> Node<S, T> {
                 }
             }
         }
-        self.free_at = self.clock.end_of_round(now, arrivals, batches, answers);
+        self.free_at = self.decisions.end_of_round(now, arrivals, batches, answers);
         self.dispatcher.decide(self.free_at, &mut self.actions)?;
         for &action in &self.actions {
             match action {

@@ -26,8 +26,8 @@ use crate::traffic::ArrivalProcess;
 /// Least and most queries of the long simulation, and most of each short one. The long one gives expectations, also of a
 /// run with few queries, whose chance is in the short ones.
 const LEAST_LONG: usize = 30_000;
-const LONG: usize = 600_000;
-const SHORT: usize = 120_000;
+const LONG: usize = 300_000;
+const SHORT: usize = 60_000;
 /// Number of short simulations.
 const SHORT_RUNS: u64 = 8;
 /// Errors of simulated mean delays and 99th percentiles with known costs, as standard deviations of their logarithms.
@@ -85,6 +85,19 @@ pub fn simulated(
     run: Planned<'_>,
 ) -> Result<Option<Summary>, SimError> {
     played(experiment, policy, run, (run.queries.clamp(LEAST_LONG, LONG), 0, 1.0))
+}
+
+/// The simulated delays of a planned run on a machine whose service times are longer by a factor; `None` without queries.
+///
+/// # Errors
+/// If the run cannot be simulated.
+pub fn slowed(
+    experiment: &Experiment,
+    policy: &dyn PolicyFactory,
+    run: Planned<'_>,
+    slower: f64,
+) -> Result<Option<Summary>, SimError> {
+    played(experiment, policy, run, (run.queries.clamp(LEAST_LONG, SHORT), 0, slower))
 }
 
 /// The forecast of a planned run; `None` without queries.

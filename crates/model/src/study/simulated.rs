@@ -183,7 +183,7 @@ mod tests {
             let mean = mean.parse::<f64>().unwrap() * factor;
             let about = [(key.clone(), format!("{mean:.1}"))].into_iter().collect();
             let (classes, dispatcher) = Default::default();
-            let profile = MachineProfile::new(about, Default::default(), classes, dispatcher, None);
+            let profile = MachineProfile::new(about, Default::default(), classes, dispatcher);
             NamedMachine { name: "m.json", profile: &profile }.mismatch(&workload)
         };
         assert_eq!([0.6, 1.0, 1.9].map(warning), [const { None }; 3]);

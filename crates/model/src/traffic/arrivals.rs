@@ -71,6 +71,17 @@ impl ArrivalProcess {
         })
     }
 
+    /// The name of its kind.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Poisson => "poisson",
+            Self::Bursty(_) => "bursty",
+            Self::Uniform => "uniform",
+            Self::Recorded(_) => "recorded",
+        }
+    }
+
     /// The recording, if the process is one.
     #[must_use]
     pub fn recording(&self) -> Option<&Recording> {

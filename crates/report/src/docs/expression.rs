@@ -99,6 +99,15 @@ impl<'a> Column<'a> {
         }
         let unknown = || format!("unknown format `{}`", self.format);
         let (format, has_sign) = self.format.strip_prefix('+').map_or((self.format, false), |rest| (rest, true));
+        // An error: in per cent up to 100 %, else the prediction as a multiple of the measurement.
+        if let Some(decimals) = format.strip_suffix('x') {
+            let percent = Self { format: &format!("{}{decimals}%", if has_sign { "+" } else { "" }), ..*self };
+            return if value > 1.0 {
+                Ok(format!("{} times", with_thousands(&significant(1.0 + value, 3).to_string())))
+            } else {
+                percent.shown(value)
+            };
+        }
         let (format, scale, unit) = format.strip_suffix('%').map_or((format, 1.0, ""), |rest| (rest, 100.0, " %"));
         let value = value * scale;
         let digits = match (format.strip_prefix('.'), format.strip_suffix('s')) {

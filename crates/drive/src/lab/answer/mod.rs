@@ -172,6 +172,9 @@ fn find(
 ) -> Result<(), LabError> {
     let began = Instant::now();
     node.warm_up(WARM_UP)?;
+    progress.doing("the dispatcher's time");
+    node.measure_dispatcher(policies)?;
+    progress.end();
     let predicted = predict(node, policies, question, scope, progress, answer)?;
     let budget = question.effort.budget;
     let mut until = Instant::now() + budget;

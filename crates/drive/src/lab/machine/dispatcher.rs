@@ -7,7 +7,6 @@
 //!
 //! Interrupted rounds are left out: the rounds with busy lanes show them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tandem_engine::query::Query;
@@ -16,59 +15,46 @@ use tandem_model::base::machine::{Class, Idle, Machine, PerClass};
 use tandem_model::base::random::Random;
 use tandem_model::base::time::Nanos;
 use tandem_model::cost::batches::least_squares;
-use tandem_model::cost::machine_profile::{DispatcherCosts, RoundCost};
+use tandem_model::cost::machine_profile::{DispatcherCosts, DispatcherProfile, RoundCost};
 use tandem_model::cost::{BatchCost, Cost, MachineModel};
-use tandem_model::sched::{BuiltIn, Job, PolicyFactory, PolicyKind, PolicyOptions};
+use tandem_model::sched::{Job, PolicyFactory};
 use tandem_model::traffic::Mode;
 
-use super::fit::{predicted_us, rounded};
-use super::probe::{Busy, Probe};
+use super::fit::rounded;
 use crate::lab::LabError;
 use crate::live::{self, LanePool, LaneWork, LiveQuery, LiveRun, QuerySet, Round};
 
-/// The name of the policy that keeps lanes busy in the measurement.
-pub(super) const PROBE: &str = "probe";
 /// Time of a query on a CPU lane.
 const CPU_US: f64 = 2.0;
 const QUERIES: u32 = 512;
-/// Queries of a batch of the probe.
-const BATCH: usize = 64;
 /// Duration and arrival rates of runs. The rates exceed every dispatcher, so that it never waits.
 const SECONDS: f64 = 0.03;
 const RATES_QPS: [f64; 2] = [400_000.0, 4_000_000.0];
 /// All policies play in turns, so that drift of the machine affects all of them.
 const TURNS: u64 = 3;
 
-/// Measures the dispatcher of this machine with one and with `cpus` CPU lanes, and `gpus` GPU lanes.
+/// Measures the dispatcher of this machine with these numbers of CPU and GPU lanes, under some policies, in a
+/// fifth of a second for each. The first policy stands for all others.
 ///
 /// # Errors
 /// If a thread cannot start, or a run fails.
-pub(super) fn measure(cpus: usize, gpus: usize, idle: Idle) -> Result<Vec<DispatcherCosts>, LabError> {
-    let mut found = Vec::new();
-    let counts: Vec<usize> = if cpus > 2 { vec![1, cpus] } else { vec![cpus] };
-    for cpus in counts {
-        let mut lane_pool = lane_pool(cpus, gpus)?;
-        lane_pool.set_idle(idle);
-        let has_lanes =
-            |kind: &PolicyKind| kind.required_classes().iter().all(|&class| lane_pool.machine().count(class) > 0);
-        let kinds = PolicyKind::ALL.into_iter().filter(has_lanes);
-        let policies: Vec<BuiltIn> = kinds.map(|kind| kind.with(PolicyOptions::default())).collect();
-        let probe = Probe { busy: Busy { cpus, gpus, batch: BATCH }, gain: 10.0, is_whole: false };
-        let all = policies.iter().map(|policy| policy as &dyn PolicyFactory).chain([&probe as &dyn PolicyFactory]);
-        let all: Vec<&dyn PolicyFactory> = all.collect();
-        let mut rounds: BTreeMap<String, Vec<Round>> = BTreeMap::new();
-        for turn in 0..TURNS {
-            for policy in &all {
-                rounds.entry(policy.name().to_owned()).or_default().extend(played(&mut lane_pool, *policy, turn)?);
-            }
+pub(in crate::lab) fn measure(
+    (cpus, gpus): (usize, usize),
+    idle: Idle,
+    policies: &[&dyn PolicyFactory],
+) -> Result<DispatcherProfile, LabError> {
+    let mut lane_pool = lane_pool(cpus, gpus)?;
+    lane_pool.set_idle(idle);
+    let mut rounds: Vec<Vec<Round>> = vec![Vec::new(); policies.len()];
+    for turn in 0..TURNS {
+        for (policy, rounds) in policies.iter().zip(&mut rounds) {
+            rounds.extend(played(&mut lane_pool, *policy, turn)?);
         }
-        let first = if cpus > 0 { PolicyKind::CpuOnly } else { PolicyKind::GpuOnly };
-        let any = rounds.get(first.name()).map_or(RoundCost::default(), |rounds| cost(rounds));
-        let policies = rounds.iter().filter(|(_, rounds)| !rounds.is_empty());
-        let policies = policies.map(|(name, rounds)| (name.clone(), cost(rounds))).collect();
-        found.push(DispatcherCosts { lanes: (cpus + gpus) as u32, any, policies });
     }
-    Ok(found)
+    let costs = rounds.iter().map(|rounds| cost(rounds));
+    let any = costs.clone().next().unwrap_or_default();
+    let policies = policies.iter().map(|policy| policy.name().to_owned()).zip(costs).collect();
+    Ok(DispatcherProfile { costs: vec![DispatcherCosts { lanes: (cpus + gpus) as u32, any, policies }] })
 }
 
 /// The undisturbed rounds of runs under a policy.
@@ -99,8 +85,8 @@ fn cost(rounds: &[Round]) -> RoundCost {
         .collect();
     let [round_ns, arrival_ns, batch_ns, answer_ns] = least_squares(&rows);
     let fitted = RoundCost { round_ns, arrival_ns, batch_ns, answer_ns };
-    let predicted: f64 = rounds.iter().map(|round| predicted_us(&fitted, round)).sum();
-    let measured: f64 = rounds.iter().map(|round| round.time.as_us()).sum();
+    let predicted: f64 = rows.iter().map(|(row, _)| fitted.of(*row)).sum();
+    let measured: f64 = rows.iter().map(|(_, ns)| ns).sum();
     let scale = if predicted > 0.0 { measured / predicted } else { 1.0 };
     RoundCost {
         round_ns: rounded(round_ns * scale),

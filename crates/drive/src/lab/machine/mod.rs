@@ -1,26 +1,23 @@
 //! Measurement of a machine: costs of serving queries beyond the time of each query alone.
 //!
 //! ```text
-//!  pauses      a thread per core that only reads the clock                ─┐
-//!  predicted   every query alone                                           │
+//!  predicted   every query alone                                          ─┐
 //!  stream      1, half and all CPU lanes; GPU lanes: never without work    │
-//!  used        all CPU lanes; 1 GPU: a 20th to most of     6 rounds        ├─▶ fit ─▶ MachineProfile
-//!              their time                                  in turns        │
-//!  batches     GPU lanes: batches of 4 to 4096                             │
+//!  used        all CPU lanes; 1 GPU: a third of their time     4 rounds    │
+//!  batches     GPU lanes: batches of 4 to 4096                 in turns    ├─▶ fit ─▶ MachineProfile
 //!  apart       the same, a third of the time                               │
 //!  together    CPU lanes and GPU lanes at once                             │
-//!  dispatcher  every policy over lanes that only let time pass             │
+//!  dispatcher  policies over lanes that only let time pass                 │
 //!  power       an idle GPU, and batches of 1 to 4096, by its energy counter ┘
 //! ```
 //!
 //! The live driver runs the lanes under a [policy](probe) that only keeps some of them busy, so that the results belong
-//! to the machine and not to a policy. The stages alternate in six rounds, so that drift of the machine affects all of
-//! them; the differences between rounds are the uncertainty of the profile.
+//! to the machine and not to a policy. The stages alternate in rounds, so that drift of the machine affects all of them; the
+//! differences between rounds are the uncertainty of the profile.
 
-mod dispatcher;
+pub(super) mod dispatcher;
 mod fit;
 pub(super) mod host_info;
-pub(super) mod pauses;
 pub(super) mod system_load;
 pub(super) use system_load::{SystemLoad, SystemLoadProbe};
 mod probe;
@@ -33,8 +30,9 @@ use probe::{Busy, Probe};
 use tandem_model::base::machine::{Class, Idle};
 use tandem_model::base::random::{Random, ln};
 use tandem_model::base::time::Nanos;
-use tandem_model::cost::machine_profile::{LaneProfile, Pauses, Power};
+use tandem_model::cost::machine_profile::{LaneProfile, Power};
 use tandem_model::cost::{BatchLoad, MachineProfile};
+use tandem_model::sched::{BuiltIn, PolicyFactory, PolicyKind, PolicyOptions};
 use tandem_model::sim::Arrivals;
 use tandem_model::study::{Progress, StudyError};
 
@@ -42,21 +40,20 @@ use super::{LabError, LiveRunSpec, Node};
 use crate::live;
 
 /// Number of rounds of all stages.
-const ROUNDS: u64 = 6;
+const ROUNDS: u64 = 4;
 /// Durations of a stage with busy lanes and of a stage with pauses, per round.
 const STREAM_S: f64 = 0.4;
 const USED_S: f64 = 0.2;
 /// Most queries of a stage: its samples are kept in memory.
 const MOST_QUERIES: usize = 400_000;
-const MOST_ROUNDS: usize = 50_000;
 /// Load offered in a stream, as a multiple of the predicted capacity of its lanes.
 const OVERLOAD: f64 = 2.0;
 /// Load offered to GPU lanes with batches. Overlapping small batches may take half of their predicted time.
 const FLOOD: f64 = 2.5;
 /// Load offered to CPU and GPU lanes together; it leaves the dispatcher time for both.
 const TOGETHER: f64 = 1.2;
-/// Loads offered to lanes that are idle now and then, as shares of their predicted capacity.
-const USED: [f64; 3] = [0.05, 0.3, 0.7];
+/// Load offered to lanes that are idle now and then, as a share of their predicted capacity.
+const USED: f64 = 0.3;
 /// Load offered to GPU lanes so that batches run apart from each other.
 const APART: f64 = 0.3;
 /// Queries of GPU batches.
@@ -67,8 +64,11 @@ const BESIDE: usize = 1024;
 pub const POWER_BATCHES: [usize; 4] = [1, 16, 256, 4096];
 const POWER_S: f64 = 3.0;
 
-/// Measures the machine of `node`, all queries of which were measured alone on it. `about` is copied into the profile, and so
-/// are its `pauses`.
+/// The policies whose dispatcher is measured; the first one stands for all others.
+const POLICIES: [PolicyKind; 5] =
+    [PolicyKind::CpuOnly, PolicyKind::Mct, PolicyKind::Stealing, PolicyKind::Combined, PolicyKind::LengthBased];
+
+/// Measures the machine of `node`, all queries of which were measured alone on it. `about` is copied into the profile.
 ///
 /// # Errors
 /// If a run fails or is interrupted.
@@ -76,7 +76,6 @@ pub fn measure_machine(
     node: &mut Node,
     idle: Idle,
     about: BTreeMap<String, String>,
-    pauses: Pauses,
     progress: &dyn Progress,
 ) -> Result<MachineProfile, LabError> {
     node.set_idle(idle);
@@ -90,13 +89,11 @@ pub fn measure_machine(
         for cpus in loads(cpus) {
             drive(Stage::Stream(Class::CPU, cpus), OVERLOAD, Busy { cpus, gpus: 0, batch: 1 })?;
         }
-        for (load, offered) in USED.into_iter().enumerate() {
-            if cpus > 0 {
-                drive(Stage::Used(Class::CPU, load), offered, Busy { cpus, gpus: 0, batch: 1 })?;
-            }
-            if gpus > 0 {
-                drive(Stage::Used(Class::GPU, load), offered, Busy { cpus: 0, gpus: 1, batch: 1 })?;
-            }
+        if cpus > 0 {
+            drive(Stage::Used(Class::CPU), USED, Busy { cpus, gpus: 0, batch: 1 })?;
+        }
+        if gpus > 0 {
+            drive(Stage::Used(Class::GPU), USED, Busy { cpus: 0, gpus: 1, batch: 1 })?;
         }
         if gpus > 0 {
             drive(Stage::Stream(Class::GPU, gpus), OVERLOAD, Busy { cpus: 0, gpus, batch: 1 })?;
@@ -112,7 +109,13 @@ pub fn measure_machine(
     progress.doing("the machine: its power");
     let power = if gpus > 0 { measure_power(node, gpus)? } else { None };
     progress.doing("the machine: its dispatcher");
-    let costs = dispatcher::measure(cpus, gpus.min(1), idle)?;
+    let has_lanes = |kind: &PolicyKind| {
+        kind.required_classes().iter().all(|&class| if class.is_gpu() { gpus > 0 } else { cpus > 0 })
+    };
+    let policies: Vec<BuiltIn> =
+        POLICIES.into_iter().filter(has_lanes).map(|kind| kind.with(PolicyOptions::default())).collect();
+    let policies: Vec<&dyn PolicyFactory> = policies.iter().map(|policy| policy as &dyn PolicyFactory).collect();
+    let dispatcher = dispatcher::measure((cpus, gpus), idle, &policies)?;
     progress.end();
     let classes = [(Class::CPU, cpus), (Class::GPU, gpus)];
     let classes = classes.into_iter().filter(|&(_, lanes)| lanes > 0);
@@ -121,7 +124,7 @@ pub fn measure_machine(
         (class, LaneProfile { power, ..fit::lanes(class, &stages, (cpus, gpus)) })
     });
     let classes = classes.collect();
-    Ok(MachineProfile::new(about, idle, classes, fit::dispatcher(costs, &stages, cpus), Some(pauses)))
+    Ok(MachineProfile::new(about, idle, classes, dispatcher))
 }
 
 /// Power of the GPU; `None` without an energy counter.
@@ -222,7 +225,7 @@ fn offer(node: &Node, offered: f64, busy: Busy, (seconds, most): (f64, usize), r
     OfferedLoad { probe, arrivals: Arrivals::given(0, unit, rows) }
 }
 
-/// Drives a stage and adds its batches and rounds to what was `seen` of it.
+/// Drives a stage and adds its batches to what was `seen` of it.
 fn drive_stage(
     node: &mut Node,
     (round, offered): (u64, f64),
@@ -266,8 +269,6 @@ fn drive_stage(
         });
     }
     lanes.retain(|(_, batches)| !batches.is_empty());
-    let mut rounds = outcome.rounds;
-    rounds.truncate(MOST_ROUNDS);
-    seen.push(fit::Seen { round, lanes, rounds });
+    seen.push(fit::Seen { round, lanes });
     Ok(())
 }

@@ -1,10 +1,12 @@
 //! Cells: the rows of a record.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use tandem_model::base::machine::PerClass;
+use tandem_model::base::machine::{Class, PerClass};
 use tandem_model::base::time::Nanos;
+use tandem_model::cost::machine_profile::{DispatcherCosts, DispatcherProfile, RoundCost};
 use tandem_model::files::{Digits, Record};
 use tandem_model::study::{Bound, Criterion, Objective};
 use tandem_model::traffic::{ArrivalProcess, Replay};
@@ -107,6 +109,11 @@ pub struct Cell {
     pub work_ratio_gpu_1: Option<Digits<4>>,
     pub work_ratio_gpu_2: Option<Digits<4>>,
     pub work_ratio_gpu_3: Option<Digits<4>>,
+    // The dispatcher, as it was measured before the runs.
+    pub round_ns: Option<Number>,
+    pub arrival_ns: Option<Number>,
+    pub batch_ns: Option<Number>,
+    pub answer_ns: Option<Number>,
 }
 
 impl Record for Cell {
@@ -129,6 +136,10 @@ impl Record for Cell {
         "work_ratio_gpu_1",
         "work_ratio_gpu_2",
         "work_ratio_gpu_3",
+        "round_ns",
+        "arrival_ns",
+        "batch_ns",
+        "answer_ns",
     ];
 }
 
@@ -143,6 +154,8 @@ pub struct RecordedCell {
     pub line: u64,
     /// How much the machine's speed changed during the file's runs: the longest time of the fixed loop over the shortest, minus 1.
     pub drift: f64,
+    /// Whether the policy's lowest missed rate was missed because of pauses: its throughput kept up.
+    pub is_pause_limited: bool,
     /// The cell.
     pub cell: Cell,
 }
@@ -158,6 +171,31 @@ impl Cell {
             handoff: PerClass::two(us(self.cpu_handoff_us), us(self.gpu_handoff_us)),
             decision: us(self.decision_us),
         }
+    }
+
+    /// The query costs of the run itself: those of the backlogs times one factor for each class. Cells of earlier versions do
+    /// not know it.
+    pub(super) fn own_costs(&self) -> Calibration {
+        let mut costs = self.backlogs();
+        let ratios = PerClass::two(self.work_ratio_cpu, self.work_ratio_gpu);
+        for class in [Class::CPU, Class::GPU] {
+            if let Some(ratio) = ratios[class] {
+                let factor = ratio.0 / costs.slowest(class);
+                for part in [&mut costs.slowdown, &mut costs.device, &mut costs.host] {
+                    // A ratio of 1 means that there was no such work.
+                    part[class] *= if part[class] == 1.0 { 1.0 } else { factor };
+                }
+            }
+        }
+        costs
+    }
+
+    /// The dispatcher's costs before the run, on all its lanes; `None` in cells of earlier versions.
+    pub(super) fn dispatcher(&self) -> Option<DispatcherProfile> {
+        let [round_ns, arrival_ns, batch_ns, answer_ns] =
+            [self.round_ns?, self.arrival_ns?, self.batch_ns?, self.answer_ns?].map(|ns| ns.0);
+        let any = RoundCost { round_ns, arrival_ns, batch_ns, answer_ns };
+        Some(DispatcherProfile { costs: vec![DispatcherCosts { lanes: 1, any, policies: BTreeMap::new() }] })
     }
 
     /// Its criterion. `p99` was the default objective, which now also bounds the tail.

@@ -56,6 +56,8 @@ pub(super) struct Predicted {
     pub(super) recorded: Option<f64>,
     pub(super) rehearsal: Option<f64>,
     pub(super) linear: Option<f64>,
+    /// The factor on all service times that makes the prediction equal to the measurement.
+    pub(super) slower: Option<f64>,
 }
 
 /// A prediction next to its measurement: a row of `baseline.csv`. Errors are relative to the measurement.
@@ -88,6 +90,13 @@ pub struct Compared {
     pub recorded_error: Option<Digits<4>>,
     pub rehearsal_error: Option<Digits<4>>,
     pub linear_error: Option<Digits<4>>,
+    /// The speed-equivalent error: the factor on all service times that makes the prediction equal to the measurement, or its
+    /// inverse, less 1. It is positive if the machine was slower than predicted.
+    pub speed_error: Option<Digits<4>>,
+    /// The same of the prediction that the run before, of the same policy in this file, would have had right.
+    pub before_error: Option<Digits<4>>,
+    /// `pauses` if the machine's pauses limit this policy, and `load` otherwise.
+    pub limit: String,
     pub fitted: String,
     /// The format version of the machine file; 0 without one.
     pub profile: u64,
@@ -98,6 +107,11 @@ pub struct Compared {
 }
 
 impl Record for Compared {}
+
+/// A factor as an error: how much larger than 1 it or its inverse is, negative for the inverse.
+pub(super) fn factor_error(factor: f64) -> Digits<4> {
+    Digits(if factor >= 1.0 { factor - 1.0 } else { 1.0 - 1.0 / factor })
+}
 
 impl Compared {
     pub(super) fn of(
@@ -134,6 +148,9 @@ impl Compared {
             recorded_error: known.recorded.map(error),
             rehearsal_error: known.rehearsal.map(error),
             linear_error: known.linear.map(error),
+            speed_error: known.slower.map(factor_error),
+            before_error: None,
+            limit: String::from(if one.is_pause_limited { "pauses" } else { "load" }),
             fitted: cell.fitted.clone(),
             profile,
             drift: Digits(one.drift),

@@ -12,14 +12,16 @@
 //! A file of cells is never changed. Each row stands alone: with the workload and the machine file that it names, the
 //! simulator repeats its prediction. Replays are deterministic, so that errors change only if the program does.
 
+mod ablation;
 mod cell;
 mod compare;
 mod read;
 mod replay;
 mod write;
 
+pub use ablation::{Ablated, Number};
 pub use cell::{Cell, DRAWN, RecordedCell};
 pub use compare::{BASELINE, Compared, Quantity, STEADY, median, read_baseline, worsened, write_baseline};
 pub use read::read_record;
-pub use replay::replay;
+pub use replay::{Given, replay};
 pub use write::{Recording, write_record};

@@ -1,5 +1,6 @@
 //! Reading a record: its cells, and what they share.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::cell::{Cell, RecordedCell};
 use super::compare::BASELINE;
-use crate::lab::{Effort, LiveSearch, Vote};
+use crate::lab::{Effort, KEPT_SHARE, LiveSearch, Vote};
 
 /// Folders of what several cells share, named by content.
 pub(super) const WORKLOADS: &str = "workloads";
@@ -53,14 +54,33 @@ pub fn read_record(folder: &Path) -> Result<Vec<RecordedCell>, InputError> {
         while let Some(row) = rows.next_row()? {
             check(&row)?;
             let (folder, file, line) = (folder.to_owned(), file.clone(), row.line());
-            cells.push(RecordedCell { folder, file, line, drift: 0.0, cell: row.value });
+            cells.push(RecordedCell { folder, file, line, drift: 0.0, is_pause_limited: false, cell: row.value });
         }
         judge_again(&mut cells[first..]);
         let loops_us = cells[first..].iter().flat_map(|one| one.cell.loops_us()).filter(|&us| us > 0.0);
         let (least, most) = loops_us.fold((f64::INFINITY, 0.0_f64), |(least, most), us| (least.min(us), most.max(us)));
-        cells[first..].iter_mut().for_each(|one| one.drift = (most / least - 1.0).max(0.0));
+        let limited = pause_limited(&cells[first..]);
+        for one in &mut cells[first..] {
+            one.drift = (most / least - 1.0).max(0.0);
+            one.is_pause_limited = limited.contains(&one.cell.policy);
+        }
     }
     Ok(cells)
+}
+
+/// The policies of a file whose lowest missed rate kept its throughput.
+fn pause_limited(cells: &[RecordedCell]) -> BTreeSet<String> {
+    let mut lowest: BTreeMap<&str, &Cell> = BTreeMap::new();
+    for cell in cells.iter().map(|one| &one.cell).filter(|cell| !cell.held) {
+        let of_policy = lowest.entry(&cell.policy).or_insert(cell);
+        if cell.rate_qps.0 < of_policy.rate_qps.0 {
+            *of_policy = cell;
+        }
+    }
+    let kept_up = |cell: &Cell| {
+        cell.paused.unwrap_or_else(|| cell.throughput_qps.is_some_and(|qps| qps.0 >= KEPT_SHARE * cell.rate_qps.0))
+    };
+    lowest.into_iter().filter(|(_, cell)| kept_up(cell)).map(|(policy, _)| policy.to_owned()).collect()
 }
 
 /// Judges the runs of a file again. If a verdict changes, so do the sides of the policy's capacity.

@@ -1,6 +1,7 @@
 //! Replays of a record: today's predictions of its cells.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use tandem_model::base::machine::{Class, Machine};
@@ -9,7 +10,7 @@ use tandem_model::base::time::Nanos;
 use tandem_model::cost::MachineModel;
 use tandem_model::sched::{BuiltIn, PolicyKind, PolicyOptions};
 use tandem_model::sim::{Arrivals, Experiment, SimQuery};
-use tandem_model::study::forecast::{Planned, forecast};
+use tandem_model::study::forecast::{Planned, forecast, simulated, slowed};
 use tandem_model::study::interval::least_predicted_half_width;
 use tandem_model::study::simulated::profiled_machine;
 use tandem_model::study::{
@@ -18,8 +19,9 @@ use tandem_model::study::{
 };
 use tandem_model::traffic::ArrivalProcess;
 
+use super::ablation::Number;
 use super::cell::{Cell, RecordedCell};
-use super::compare::{Compared, Predicted, Quantity};
+use super::compare::{Compared, Predicted, Quantity, factor_error};
 use crate::lab::LabError;
 use crate::lab::simulated_node::SimulatedNode;
 
@@ -28,8 +30,25 @@ use crate::lab::simulated_node::SimulatedNode;
 const SEED: u64 = 1;
 /// Delays are compared up to this share of the measured capacity. Beyond it they depend on the length of the run.
 const MOST_LOAD: f64 = 0.85;
+/// The search for the speed at which a prediction is right: its first guess of how delays grow with service times, its most
+/// steps, the distance at which it ends, and the largest factor, as logarithms.
+const FIRST_SLOPE: f64 = 1.3;
+const MOST_SECANTS: usize = 4;
+const NEAR: f64 = 0.01;
+const MOST_SLOWER: f64 = 1.6;
 /// Below this share of the predicted capacity, each forecast must hold.
 const MUST_HOLD: f64 = 0.97;
+
+/// What a replay predicts with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Given {
+    /// What was known before each run.
+    Before,
+    /// One factor per class between work and predicted work in the run itself: the error that is left is the simulator's own.
+    Costs,
+    /// What was known before each run, less a number of the machine profile.
+    Without(Number),
+}
 
 /// The node of some cells.
 struct Twin {
@@ -40,6 +59,7 @@ struct Twin {
     lengths: QueryLengths,
     /// The format version of the machine file; 0 without one.
     profile: u64,
+    given: Given,
 }
 
 impl Twin {
@@ -51,7 +71,7 @@ impl Twin {
         [workload.clone(), machine_file.clone(), held_out, cpus, gpus, depth, cell.is_gpu_replayed().to_string()]
     }
 
-    fn of(recorded: &RecordedCell) -> Result<Self, LabError> {
+    fn of(recorded: &RecordedCell, given: Given) -> Result<Self, LabError> {
         let cell = &recorded.cell;
         let workload = recorded.read_workload()?;
         let machine = Machine::new(cell.cpus, 0).with_gpus(cell.gpus, 1, cell.gpu_lane_depth);
@@ -61,18 +81,28 @@ impl Twin {
         let profiled = profiled_machine(machine, &workload, is_real.then_some(&estimates));
         let is_played = |class: Class| class.is_gpu() && cell.is_gpu_replayed();
         let (model, profile) = match recorded.read_machine_file()? {
-            Some(file) => (file.model(&profiled, is_played), file.version()),
+            Some(mut file) => {
+                if let Given::Without(number) = given {
+                    number.take_out(&mut file);
+                }
+                (file.model(&profiled, is_played), file.version())
+            }
             None => (profiled.clone(), 0),
         };
         let of_policies: Vec<_> = queries.iter().map(|query| query.estimate).collect();
         let lengths = QueryLengths::of(&workload, &of_policies, &model);
         let known = queries.len().saturating_sub(cell.held_out).max(1).min(queries.len());
-        Ok(Self { profiled, model, queries, known, lengths, profile })
+        Ok(Self { profiled, model, queries, known, lengths, profile, given })
     }
 
     fn experiment(&self, cell: &Cell, arrivals: Vec<Arrivals>) -> Experiment {
+        let costs = if self.given == Given::Costs { cell.own_costs() } else { cell.backlogs() };
         let node = SimulatedNode { profiled: &self.profiled, model: &self.model, queries: &self.queries[..self.known] };
-        node.experiment(Some(&cell.backlogs()), arrivals, Nanos::from_ms(cell.deadline_ms.0))
+        let mut experiment = node.experiment(Some(&costs), arrivals, Nanos::from_ms(cell.deadline_ms.0));
+        if let Some(dispatcher) = cell.dispatcher().filter(|_| !matches!(self.given, Given::Without(_))) {
+            experiment.model.dispatcher = Some(Arc::new(dispatcher));
+        }
+        experiment
     }
 
     fn policy(&self, kind: PolicyKind) -> BuiltIn {
@@ -89,8 +119,8 @@ impl Twin {
         Ok(found.first().copied().unwrap_or(0.0))
     }
 
-    /// The forecast of a run.
-    fn run(&self, recorded: &RecordedCell) -> Result<Option<Forecast>, LabError> {
+    /// The forecast of a run, and the factors on service times at which its mean and its 99th percentile are the measured ones.
+    fn run(&self, recorded: &RecordedCell) -> Result<Option<(Forecast, [Option<f64>; 2])>, LabError> {
         let (cell, kind, _, process) = parsed(recorded);
         let experiment = self.experiment(cell, Vec::new());
         let run = Planned {
@@ -100,8 +130,46 @@ impl Twin {
             live_seed: cell.seed,
             speed_sd: cell.speed_sd.0,
         };
-        Ok(forecast(&experiment, &self.policy(kind), run)?)
+        let policy = self.policy(kind);
+        if matches!(self.given, Given::Without(_)) {
+            let summary = simulated(&experiment, &policy, run)?;
+            let found = summary.map(|summary| Forecast { summary, mean_half_width: 0.0, p99_half_width: 0.0 });
+            return Ok(found.map(|found| (found, [None; 2])));
+        }
+        let Some(found) = forecast(&experiment, &policy, run)? else { return Ok(None) };
+        let mut slowed =
+            |slower: f64| -> Result<Option<Summary>, LabError> { Ok(slowed(&experiment, &policy, run, slower)?) };
+        let Summary { mean_ms, p99_ms, .. } = found.summary;
+        let [mean, p99] = [cell.mean_ms, cell.p99_ms].map(|ms| ms.map(|ms| ms.0));
+        let factors = [
+            slower_by((mean_ms, mean), |summary| summary.mean_ms, &mut slowed)?,
+            slower_by((p99_ms, p99), |summary| summary.p99_ms, &mut slowed)?,
+        ];
+        Ok(Some((found, factors)))
     }
+}
+
+/// The factor on all service times that makes a predicted delay equal to the measured one, by secants over logarithms.
+/// `slowed` plays the run on a machine that is slower by a factor.
+fn slower_by(
+    (predicted, measured): (f64, Option<f64>),
+    of: fn(&Summary) -> f64,
+    slowed: &mut dyn FnMut(f64) -> Result<Option<Summary>, LabError>,
+) -> Result<Option<f64>, LabError> {
+    let Some(measured) = measured else { return Ok(None) };
+    // By the logarithm of the factor, that of predicted over measured. A delay grows at least as much as service times.
+    let (mut before, mut log) = ((0.0, (predicted / measured).ln()), -(predicted / measured).ln() / FIRST_SLOPE);
+    for _ in 0..MOST_SECANTS {
+        if (log - before.0).abs() < NEAR {
+            break;
+        }
+        log = log.clamp(-MOST_SLOWER, MOST_SLOWER);
+        let Some(summary) = slowed(log.exp())? else { return Ok(None) };
+        let error = (of(&summary) / measured).ln();
+        let slope = ((error - before.1) / (log - before.0)).max(1.0);
+        (before, log) = ((log, error), log - error / slope);
+    }
+    Ok(Some(log.clamp(-MOST_SLOWER, MOST_SLOWER).exp()))
 }
 
 /// The names in a cell, which were checked when it was read.
@@ -136,8 +204,12 @@ enum Task {
 ///
 /// # Errors
 /// If a workload or a machine file is missing or damaged, or a policy does not fit the machine.
-pub fn replay(cells: &[RecordedCell], progress: &dyn Progress) -> Result<(Vec<Compared>, Vec<String>), LabError> {
-    let twins = twins(cells, progress)?;
+pub fn replay(
+    cells: &[RecordedCell],
+    given: Given,
+    progress: &dyn Progress,
+) -> Result<(Vec<Compared>, Vec<String>), LabError> {
+    let twins = twins(cells, given, progress)?;
     let mut groups: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
     for (at, one) in cells.iter().enumerate() {
         groups.entry((&one.file, &one.cell.policy)).or_default().push(at);
@@ -188,8 +260,35 @@ pub fn replay(cells: &[RecordedCell], progress: &dyn Progress) -> Result<(Vec<Co
         })
     };
     let contradictions = delays.into_iter().filter_map(contradiction).collect();
+    as_before(cells, &mut compared);
     compared.sort_by(|a, b| (a.what, &a.cell).cmp(&(b.what, &b.cell)));
     Ok((compared, contradictions))
+}
+
+/// Notes the errors of "as in the run before": the prediction at the speed at which the mean of the last run of the policy in
+/// the file would have been right. The capacity follows all runs whose delays are compared.
+fn as_before(cells: &[RecordedCell], compared: &mut [Compared]) {
+    let inverse = |error: f64| if error >= 0.0 { 1.0 + error } else { 1.0 / (1.0 - error) };
+    let slower = |one: &Compared| one.speed_error.map(|error| inverse(error.0));
+    let name = |one: &RecordedCell| format!("{}:{}", one.file, one.line);
+    let means = compared.iter().filter(|one| one.what == Quantity::Mean);
+    let means: HashMap<String, f64> = means.filter_map(|one| Some((one.cell.clone(), slower(one)?))).collect();
+    let mut last: HashMap<(&str, &str), f64> = HashMap::new();
+    let mut before: HashMap<String, f64> = HashMap::new();
+    for one in cells {
+        let of_policy = (one.file.as_str(), one.cell.policy.as_str());
+        before.extend(last.get(&of_policy).map(|&slower| (name(one), slower)));
+        last.extend(means.get(&name(one)).map(|&slower| (of_policy, slower)));
+    }
+    let last: HashMap<String, f64> = cells
+        .iter()
+        .filter_map(|one| Some((name(one), *last.get(&(one.file.as_str(), one.cell.policy.as_str()))?)))
+        .collect();
+    for one in compared {
+        let known = if one.what == Quantity::Capacity { &last } else { &before };
+        one.before_error =
+            slower(&*one).zip(known.get(&one.cell)).map(|(slower, before)| factor_error(slower / before));
+    }
 }
 
 /// Whether a forecast misses the objective, as far as its percentiles tell.
@@ -203,14 +302,14 @@ fn misses(criterion: &Criterion, summary: &Summary) -> bool {
 
 type Twins = BTreeMap<[String; 7], Twin>;
 
-fn twins(cells: &[RecordedCell], progress: &dyn Progress) -> Result<Twins, LabError> {
+fn twins(cells: &[RecordedCell], given: Given, progress: &dyn Progress) -> Result<Twins, LabError> {
     let first: BTreeMap<[String; 7], &RecordedCell> =
         cells.iter().rev().map(|one| (Twin::key(&one.cell), one)).collect();
     let first: Vec<([String; 7], &RecordedCell)> = first.into_iter().collect();
     let made: Vec<Result<([String; 7], Twin), LabError>> =
         in_pieces(progress, "reading workloads", first.len(), |done| {
             let of = |(key, one): &([String; 7], &RecordedCell)| {
-                let twin = Twin::of(one)?;
+                let twin = Twin::of(one, given)?;
                 done();
                 Ok((key.clone(), twin))
             };
@@ -237,6 +336,7 @@ fn capacities(cells: &[RecordedCell], group: &[usize], twins: &Twins) -> Result<
             recorded: Some(cell.predicted_qps.0),
             rehearsal: cell.rehearsal_qps.map(|qps| qps.0),
             linear: cell.linear_qps.map(|qps| qps.0),
+            slower: Some(qps / measured),
         };
         // The capacity is between both sides: an interval that reaches them contains it.
         let is_inside = qps / (1.0 + half_width) <= missed && held <= qps * (1.0 + half_width);
@@ -251,6 +351,7 @@ fn capacities(cells: &[RecordedCell], group: &[usize], twins: &Twins) -> Result<
             recorded: Some(holds(one.cell.predicted_qps.0)),
             rehearsal: one.cell.rehearsal_qps.map(|qps| holds(qps.0)),
             linear: one.cell.linear_qps.map(|qps| holds(qps.0)),
+            slower: None,
         };
         compared.push(Compared::of((one, twin.profile), Quantity::Held, measured, &known, known.value == measured));
     }
@@ -261,7 +362,7 @@ fn capacities(cells: &[RecordedCell], group: &[usize], twins: &Twins) -> Result<
 fn delays_of(one: &RecordedCell, twins: &Twins) -> Result<Found, LabError> {
     let cell = &one.cell;
     let twin = &twins[&Twin::key(cell)];
-    let Some(found) = twin.run(one)? else { return Ok(Found::Capacity(Vec::new(), 0.0)) };
+    let Some((found, [mean_slower, p99_slower])) = twin.run(one)? else { return Ok(Found::Capacity(Vec::new(), 0.0)) };
     let of = |what, measured: Option<f64>, known: Predicted| {
         let measured = measured?;
         let ratio = known.value / measured;
@@ -274,6 +375,7 @@ fn delays_of(one: &RecordedCell, twins: &Twins) -> Result<Found, LabError> {
         recorded: cell.predicted_mean_ms.map(|ms| ms.0),
         rehearsal: cell.rehearsal_mean_ms.map(|ms| ms.0),
         linear: None,
+        slower: mean_slower,
     };
     let p99 = Predicted {
         value: found.summary.p99_ms,
@@ -281,6 +383,7 @@ fn delays_of(one: &RecordedCell, twins: &Twins) -> Result<Found, LabError> {
         recorded: cell.predicted_p99_ms.map(|ms| ms.0),
         rehearsal: cell.rehearsal_p99_ms.map(|ms| ms.0),
         linear: None,
+        slower: p99_slower,
     };
     let compared =
         [of(Quantity::Mean, cell.mean_ms.map(|ms| ms.0), mean), of(Quantity::P99, cell.p99_ms.map(|ms| ms.0), p99)];

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use tandem_model::base::machine::Class;
+use tandem_model::base::time::Nanos;
 use tandem_model::cost::Workload;
 use tandem_model::files::{Digits, InputError, Provenance, this_machine, write_atomically, write_csv};
 
@@ -113,6 +114,8 @@ impl OfNode<'_> {
         let prediction = &driven.predicted;
         let Calibration { slowdown, device, host, handoff, decision } = prediction.backlogs;
         let (forecast, measured) = (run.predicted.as_ref(), run.summary.as_ref());
+        let dispatcher = node.model().decisions(&driven.policy);
+        let ns = |time: Nanos| Some(Digits(time.0 as f64));
         let [driver_gaps, lane_gaps] = [GapOf::Driver, GapOf::Lanes].map(|of| run.course.gaps(of));
         let work = |class, thirds| run.course.work_ratio(class, thirds).map(Digits);
         Cell {
@@ -195,6 +198,10 @@ impl OfNode<'_> {
             work_ratio_gpu_1: work(Class::GPU, 0..1),
             work_ratio_gpu_2: work(Class::GPU, 1..2),
             work_ratio_gpu_3: work(Class::GPU, 2..3),
+            round_ns: ns(dispatcher.round),
+            arrival_ns: ns(dispatcher.arrival),
+            batch_ns: ns(dispatcher.batch),
+            answer_ns: ns(dispatcher.answer),
         }
     }
 }

@@ -1,29 +1,28 @@
 //! Lane costs from a machine profile, in tables for millions of look-ups a second.
 
-use super::blocks::{Place, Stretch};
-use super::{AfterIdle, Beside, LaneProfile, Observed, Power};
+use std::sync::Arc;
+
+use super::{Beside, LaneProfile, Power, Slowdown, Spread};
 use crate::base::machine::{Class, PerClass};
-use crate::base::random::ln;
+use crate::base::random::{Random, exp, ln};
+use crate::base::stats::normal_quantile;
 use crate::base::time::Nanos;
 use crate::cost::{BatchLoad, BatchTime};
 
-/// Table slots of idle times per octave.
-const QUARTERS: usize = 4;
-/// Octaves of a 64-bit number of nanoseconds.
-const OCTAVES: usize = 64;
+/// Number of factors that stand for a distribution.
+const FACTORS: u32 = 1024;
 
 /// Costs on lanes of a class, from a [`LaneProfile`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaneCosts {
     each: Nanos,
+    hand_over: Nanos,
     hand_back: Nanos,
-    /// By octave and quarter of the idle time in nanoseconds: hand-over time, and a factor on the work.
-    after_idle: Vec<(Nanos, f64)>,
     beside: PerClass<Option<Beside>>,
     /// Single queries by busy lanes of the class.
-    singles: Vec<(f64, Played)>,
+    singles: Points,
     /// Batches by the logarithm of their queries.
-    batches: Vec<(f64, Played)>,
+    batches: Points,
     least: Least,
     power: Option<Power>,
     speed: Speed,
@@ -45,13 +44,57 @@ impl Speed {
     pub const SAME: Self = Self { single: 1.0, host: 1.0, device: 1.0 };
 }
 
-/// An [`Observed`] stretch, ready to be played.
-#[derive(Clone, Debug, PartialEq)]
-struct Played {
+/// The means of a [`Slowdown`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Means {
     prepared: f64,
     spacing: f64,
-    work: Stretch,
-    device: Stretch,
+    work: f64,
+    device: f64,
+}
+
+/// Means and noise by number of lanes or queries, ascending.
+type Points = Vec<(f64, Means, Noise)>;
+
+/// The means at a number, on straight lines between the points, and the noise of the next point.
+#[inline]
+fn between(points: &Points, at: f64) -> Option<(Means, &Noise)> {
+    let after = points.partition_point(|point| point.0 < at).min(points.len().checked_sub(1)?);
+    let (to, high, noise) = &points[after];
+    let Some((from, low, _)) = after.checked_sub(1).map(|before| &points[before]).filter(|_| at < *to) else {
+        return Some((*high, noise));
+    };
+    let share = (at - from) / (to - from);
+    let mix = |of: fn(&Means) -> f64| of(low) + share * (of(high) - of(low));
+    let (prepared, spacing) = (mix(|one| one.prepared), mix(|one| one.spacing));
+    Some((Means { prepared, spacing, work: mix(|one| one.work), device: mix(|one| one.device) }, noise))
+}
+
+/// Equally likely factors with a mean of 1; none are 1.
+#[derive(Clone, Debug, PartialEq)]
+struct Noise(Arc<[f32]>);
+
+impl From<&Spread> for Noise {
+    fn from(spread: &Spread) -> Self {
+        let factors: Vec<f64> = match spread {
+            Spread::Deviation(0.0) => Vec::new(),
+            // A lognormal distribution.
+            Spread::Deviation(deviation) => {
+                let sd = ln(1.0 + deviation * deviation).sqrt();
+                (0..FACTORS).map(|i| exp(sd * normal_quantile((f64::from(i) + 0.5) / f64::from(FACTORS)))).collect()
+            }
+            Spread::Factors(factors) => factors.clone(),
+        };
+        let mean = factors.iter().sum::<f64>() / factors.len() as f64;
+        Self(factors.iter().map(|factor| (factor / mean) as f32).collect())
+    }
+}
+
+impl Noise {
+    #[inline]
+    fn draw(&self, random: &mut Random) -> f64 {
+        if self.0.is_empty() { 1.0 } else { f64::from(self.0[random.below(self.0.len() as u32) as usize]) }
+    }
 }
 
 /// The least mean ratios of a class, on which bounds of rates rest.
@@ -79,8 +122,6 @@ impl Default for Least {
 pub struct BatchTimes {
     /// Factor on the thread's time.
     pub host: f64,
-    /// Additional time of the thread.
-    pub stall: Nanos,
     /// Share of the thread's time before the launch.
     pub prepared: f64,
     /// Factor on the device's time.
@@ -91,31 +132,27 @@ pub struct BatchTimes {
 
 impl LaneCosts {
     pub(super) fn new(file: &LaneProfile) -> Self {
-        let played = |one: &Observed| Played {
-            prepared: one.prepared,
+        let point = |at: f64, one: &Slowdown| {
             // A device is busy with a batch for no longer than the batch takes.
-            spacing: one.spacing.min(1.0),
-            work: (&one.work).into(),
-            device: (&one.device).into(),
+            let (prepared, spacing) = (one.prepared, one.spacing.min(1.0));
+            (at, Means { prepared, spacing, work: one.work, device: one.device }, Noise::from(&one.spread))
         };
-        let (singles, batches): (Vec<&Observed>, Vec<&Observed>) =
-            file.observed.iter().partition(|one| one.queries == 1);
-        let singles: Vec<(f64, Played)> = singles.iter().map(|one| (f64::from(one.busy), played(one))).collect();
-        let batches: Vec<(f64, Played)> = batches.iter().map(|one| (ln(one.queries.into()), played(one))).collect();
-        let least = |all: &[(f64, Played)], of: fn(&Played) -> f64| {
-            let least = all.iter().map(|(_, one)| of(one)).fold(f64::INFINITY, f64::min);
-            if least.is_finite() { least } else { 1.0 }
-        };
+        let (singles, batches): (Vec<&Slowdown>, Vec<&Slowdown>) =
+            file.slowdown.iter().partition(|one| one.queries == 1);
+        let singles: Points = singles.into_iter().map(|one| point(one.busy.into(), one)).collect();
+        let batches: Points = batches.into_iter().map(|one| point(ln(one.queries.into()), one)).collect();
+        let least =
+            |all: &Points, of: fn(&Means) -> f64| all.iter().map(|point| of(&point.1)).reduce(f64::min).unwrap_or(1.0);
         Self {
             each: Nanos::from_us(file.each_us),
+            hand_over: Nanos::from_us(file.hand_over_us),
             hand_back: Nanos::from_us(file.hand_back_us),
-            after_idle: (0..OCTAVES * QUARTERS).map(|slot| after_idle(&file.after_idle, slot)).collect(),
             beside: PerClass::from_fn(|class| file.beside.get(&class).copied()),
             least: Least {
-                single: least(&singles, |one| one.work.mean()),
-                single_device: least(&singles, |one| one.spacing * one.work.mean().min(1.0)),
-                host: least(&batches, |one| one.work.mean()),
-                device: least(&batches, |one| one.device.mean() * one.spacing),
+                single: least(&singles, |one| one.work),
+                single_device: least(&singles, |one| one.spacing * one.work.min(1.0)),
+                host: least(&batches, |one| one.work),
+                device: least(&batches, |one| one.device * one.spacing),
             },
             singles,
             batches,
@@ -129,11 +166,10 @@ impl LaneCosts {
     #[must_use]
     pub fn under_load(&self, class: Class, busy: &PerClass<u32>, alone: Nanos) -> Speed {
         let (work, on_device) = self.beside(class, busy);
-        let single =
-            interpolated(self.singles.iter().map(|(lanes, one)| (*lanes, one.work.mean())), busy[class].into());
+        let single = self.single(busy[class]);
         let each = if alone > Nanos::ZERO { self.each.0 as f64 / alone.0 as f64 } else { 0.0 };
-        let (host, device) = self.batches.last().map_or((1.0, 1.0), |(_, one)| (one.work.mean(), one.device.mean()));
-        Speed { single: (single.unwrap_or(1.0) + each) * work, host: host * work, device: device * on_device }
+        let (host, device) = self.batches.last().map_or((1.0, 1.0), |(_, one, _)| (one.work, one.device));
+        Speed { single: (single + each) * work, host: host * work, device: device * on_device }
     }
 
     /// These costs on a machine whose times are longer by these factors now.
@@ -158,9 +194,7 @@ impl LaneCosts {
     /// These costs without hand-over time, for runs in which handing over takes real time.
     #[must_use]
     pub fn without_hand_over(&self) -> Self {
-        let mut without = Self { hand_back: Nanos::ZERO, ..self.clone() };
-        without.after_idle.iter_mut().for_each(|(hand_over, _)| *hand_over = Nanos::ZERO);
-        without
+        Self { hand_over: Nanos::ZERO, hand_back: Nanos::ZERO, ..self.clone() }
     }
 
     /// The least mean ratios.
@@ -176,32 +210,29 @@ impl LaneCosts {
         self.hand_back
     }
 
-    /// Time from the dispatcher's start until work begins on a lane that was idle for `idle`.
+    /// Time from the dispatcher's start until work begins.
     #[must_use]
     #[inline]
-    pub fn hand_over(&self, idle: Nanos) -> Nanos {
-        self.after_idle[slot_of(idle)].0
+    pub fn hand_over(&self) -> Nanos {
+        self.hand_over
     }
 
-    /// Time of queries one after another on a lane that was idle for `idle`, and the share of their time alone in which they
-    /// occupy a device. `busy` counts busy lanes by class, including this one.
+    /// Time of queries one after another, and the share of their time alone in which they occupy a device. `busy` counts busy lanes by class, including this one.
     #[must_use]
     #[inline]
     pub fn one_by_one(
         &self,
-        place: &Place,
+        random: &mut Random,
         load: &BatchLoad,
-        idle: Nanos,
         class: Class,
         busy: &PerClass<u32>,
     ) -> (Nanos, f64) {
-        let ((ratio, stall), spacing) = match place.choose(&self.singles, f64::from(busy[class])) {
-            Some(played) => (played.work.at(place), played.spacing),
-            None => ((1.0, Nanos::ZERO), 1.0),
-        };
-        let times = self.after_idle[slot_of(idle)].1 * self.beside(class, busy).0 * self.speed.single;
+        let single = between(&self.singles, busy[class].into());
+        let (ratio, spacing, noise) =
+            single.map_or((1.0, 1.0, 1.0), |(one, noise)| (one.work, one.spacing, noise.draw(random)));
+        let times = self.beside(class, busy).0 * self.speed.single * noise;
         let each = Nanos(self.each.0 * u64::from(load.queries));
-        ((each + load.alone.scaled(ratio)).scaled(times) + stall, spacing)
+        ((each + load.alone.scaled(ratio)).scaled(times), spacing)
     }
 
     /// Factors on the predicted times of a batch; `None` if its queries are quicker one by one.
@@ -209,7 +240,7 @@ impl LaneCosts {
     #[inline]
     pub fn batch(
         &self,
-        place: &Place,
+        random: &mut Random,
         load: &BatchLoad,
         predicted: BatchTime,
         class: Class,
@@ -217,24 +248,27 @@ impl LaneCosts {
     ) -> Option<BatchTimes> {
         let (work, on_device) = self.beside(class, busy);
         let (work, on_device) = (work * self.speed.host, on_device * self.speed.device);
-        let Some(played) = place.choose(&self.batches, ln(f64::from(load.queries.max(1)))) else {
-            return Some(BatchTimes { host: work, stall: Nanos::ZERO, prepared: 0.0, device: on_device, spacing: 1.0 });
+        let Some((means, noise)) = between(&self.batches, ln(f64::from(load.queries.max(1)))) else {
+            return Some(BatchTimes { host: work, prepared: 0.0, device: on_device, spacing: 1.0 });
         };
         let BatchTime { host, exposed, device } = predicted;
-        let host_mean = played.work.mean() * self.speed.host;
+        let host_mean = means.work * self.speed.host;
         let together = BatchTime {
             host: host.scaled(host_mean),
             exposed: exposed.scaled(host_mean),
-            device: device.scaled(played.device.mean() * self.speed.device),
+            device: device.scaled(means.device * self.speed.device),
         };
-        let single = place.choose(&self.singles, f64::from(busy[class])).map_or(1.0, |one| one.work.mean());
-        let single = single * self.speed.single;
-        if together.total() > load.alone.scaled(single) {
+        if together.total() > load.alone.scaled(self.single(busy[class]) * self.speed.single) {
             return None;
         }
-        let ((host, stall), (device, _)) = (played.work.at(place), played.device.at(place));
-        let Played { prepared, spacing, .. } = *played;
-        Some(BatchTimes { host: host * work, stall, prepared, device: device * on_device, spacing })
+        let Means { prepared, spacing, work: on_thread, device } = means;
+        let noise = noise.draw(random);
+        Some(BatchTimes { host: on_thread * noise * work, prepared, device: device * noise * on_device, spacing })
+    }
+
+    /// The mean ratio of single queries at this number of busy lanes.
+    fn single(&self, busy: u32) -> f64 {
+        between(&self.singles, busy.into()).map_or(1.0, |(one, _)| one.work)
     }
 
     /// Factors on work and on device times by busy lanes of other classes.
@@ -253,24 +287,6 @@ impl LaneCosts {
         }
         times
     }
-}
-
-#[inline]
-fn slot_of(idle: Nanos) -> usize {
-    let ns = idle.0.max(QUARTERS as u64);
-    let octave = 63 - ns.leading_zeros() as usize;
-    octave * QUARTERS + (ns >> (octave - 2)) as usize % QUARTERS
-}
-
-/// Hand-over time and factor at the middle of a slot.
-fn after_idle(points: &[AfterIdle], slot: usize) -> (Nanos, f64) {
-    let (octave, quarter) = (slot / QUARTERS, slot % QUARTERS);
-    let idle_us = 2f64.powi(octave as i32) * (1.0 + (quarter as f64 + 0.5) / QUARTERS as f64) / 1e3;
-    let at = |value: fn(&AfterIdle) -> f64| {
-        let points = points.iter().map(|point| (point.idle_us.max(1e-3).ln(), value(point)));
-        interpolated(points, idle_us.ln())
-    };
-    (Nanos::from_us(at(|point| point.hand_over_us).unwrap_or(0.0)), at(|point| point.times).unwrap_or(1.0))
 }
 
 /// The value at `x` of a piecewise linear function through points of ascending x. It is constant before the first and after
@@ -293,64 +309,51 @@ pub fn interpolated(points: impl Iterator<Item = (f64, f64)>, x: f64) -> Option<
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::Ratios;
     use super::*;
-    use crate::base::random::Random;
     use crate::cost::Cost;
 
-    fn place() -> Place {
-        let mut place = Place::default();
-        place.advance(&mut Random::new(1, 1));
-        place
+    fn random() -> Random {
+        Random::new(1, 1)
     }
 
-    fn observed(queries: u32, busy: u32, work: u32, device: u32) -> Observed {
-        let ratios = |permille| Ratios { permille: vec![permille], stalls_us: Vec::new() };
-        let device = if device > 0 { ratios(device) } else { Ratios::default() };
-        Observed { queries, busy, prepared: 0.5, spacing: 0.8, work: ratios(work), device }
+    fn slowdown(queries: u32, busy: u32, work: f64, device: f64) -> Slowdown {
+        Slowdown { queries, busy, prepared: 0.5, spacing: 0.8, work, device, spread: Spread::default() }
     }
 
     fn costs() -> LaneCosts {
-        let mut observed = vec![observed(1, 1, 900, 0), observed(1, 4, 1500, 0), observed(16, 1, 2000, 1250)];
-        observed[1].work.stalls_us = vec![(0, 7)];
+        let slowdown = vec![slowdown(1, 1, 0.9, 1.0), slowdown(1, 4, 1.5, 1.0), slowdown(16, 1, 2.0, 1.25)];
         LaneCosts::new(&LaneProfile {
             each_us: 1.0,
+            hand_over_us: 0.5,
             hand_back_us: 0.25,
-            after_idle: vec![
-                AfterIdle { idle_us: 1.0, hand_over_us: 0.5, times: 1.0 },
-                AfterIdle { idle_us: 100.0, hand_over_us: 2.5, times: 1.2 },
-            ],
             beside: BTreeMap::from([(Class::GPU, Beside { lanes: 2, work: 1.2, device: 1.4 })]),
             drift: 0.0,
-            observed,
+            slowdown,
             power: None,
         })
     }
 
     #[test]
     fn a_query_takes_the_ratio_of_its_load_and_neighbours() {
-        let (costs, place) = (costs(), place());
-        let single = |idle_us, cpus, gpus| {
+        let costs = costs();
+        let single = |cpus, gpus| {
             let (busy, load) = (PerClass::two(cpus, gpus), BatchLoad::default().with(Cost::alone(Nanos(100_000))));
-            costs.one_by_one(&place, &load, Nanos::from_us(idle_us), Class::CPU, &busy).0
+            costs.one_by_one(&mut random(), &load, Class::CPU, &busy).0
         };
-        assert_eq!(single(0.0, 1, 0), Nanos(91_000));
-        assert_eq!(single(0.0, 9, 0), Nanos(151_000 + 7_000));
-        assert_eq!(single(1e6, 1, 0), Nanos(91_000).scaled(1.2));
-        assert_eq!([single(0.0, 1, 1), single(0.0, 1, 5)], [Nanos(91_000).scaled(1.1), Nanos(91_000).scaled(1.2)]);
-        assert_eq!((costs.hand_over(Nanos::ZERO), costs.hand_over(Nanos::from_ms(9.0))), (Nanos(500), Nanos(2500)));
-        assert_eq!(costs.without_hand_over().hand_over(Nanos::from_ms(9.0)), Nanos::ZERO);
+        assert_eq!([single(1, 0), single(9, 0)], [91_000, 151_000].map(Nanos));
+        assert_eq!([single(1, 1), single(1, 5)], [1.1, 1.2].map(|times| Nanos(91_000).scaled(times)));
+        assert_eq!((costs.hand_over(), costs.without_hand_over().hand_over()), (Nanos(500), Nanos::ZERO));
     }
 
     #[test]
     fn a_batch_never_costs_more_than_its_queries() {
-        let (costs, place, busy) = (costs(), place(), PerClass::two(1, 0));
+        let (costs, busy) = (costs(), PerClass::two(1, 0));
         let load = BatchLoad { queries: 64, alone: Nanos(1000), ..BatchLoad::default() };
         let batch = |host| {
             let predicted = BatchTime { host: Nanos(host), exposed: Nanos(host), device: Nanos(100) };
-            costs.batch(&place, &load, predicted, Class::CPU, &busy)
+            costs.batch(&mut random(), &load, predicted, Class::CPU, &busy)
         };
-        let expected = BatchTimes { host: 2.0, stall: Nanos::ZERO, prepared: 0.5, device: 1.25, spacing: 0.8 };
+        let expected = BatchTimes { host: 2.0, prepared: 0.5, device: 1.25, spacing: 0.8 };
         assert_eq!(batch(100), Some(expected));
         assert_eq!(batch(350), Some(expected));
         assert_eq!(batch(500), None);
@@ -358,11 +361,31 @@ mod tests {
     }
 
     #[test]
+    fn between_two_loads_means_are_interpolated_and_noise_has_its_spread_and_a_mean_of_one() {
+        let points: Points = [(1.0, 1.0), (5.0, 2.0)]
+            .map(|(at, work)| {
+                let means = Means { prepared: 0.0, spacing: 1.0, work, device: 1.0 };
+                (at, means, Noise::from(&Spread::Deviation(0.3)))
+            })
+            .into();
+        let work = |at| between(&points, at).unwrap().0.work;
+        assert_eq!([0.0, 1.0, 2.0, 5.0, 9.0].map(work), [1.0, 1.0, 1.25, 2.0, 2.0]);
+        assert!(between(&Vec::new(), 1.0).is_none());
+        let (mut random, noise) = (random(), &points[0].2);
+        let drawn: Vec<f64> = (0..200_000).map(|_| noise.draw(&mut random)).collect();
+        let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
+        let variance = drawn.iter().map(|factor| (factor - mean).powi(2)).sum::<f64>() / drawn.len() as f64;
+        assert!((mean - 1.0).abs() < 0.004 && (variance.sqrt() - 0.3).abs() < 0.01, "{mean} {}", variance.sqrt());
+        let seen = Noise::from(&Spread::Factors(vec![2.0, 2.0, 4.0, 8.0]));
+        assert_eq!(*seen.0, [0.5, 0.5, 1.0, 2.0]);
+    }
+
+    #[test]
     fn at_another_speed_all_times_follow() {
-        let (costs, place, busy) = (costs(), place(), PerClass::two(4, 2));
+        let (costs, busy) = (costs(), PerClass::two(4, 2));
         let alone = Nanos(100_000);
         let load = BatchLoad::default().with(Cost::alone(alone));
-        let time = |costs: &LaneCosts| costs.one_by_one(&place, &load, Nanos(1), Class::CPU, &busy).0 - Nanos(7_000);
+        let time = |costs: &LaneCosts| costs.one_by_one(&mut random(), &load, Class::CPU, &busy).0;
         let now = costs.under_load(Class::CPU, &busy, alone);
         assert_eq!(time(&costs), alone.scaled(now.single));
         // A backlog that takes twice its times alone.
@@ -371,7 +394,7 @@ mod tests {
         let predicted = BatchTime { host: Nanos(100), exposed: Nanos(100), device: Nanos(100) };
         let batch = |costs: &LaneCosts| {
             let load = BatchLoad { queries: 64, alone: Nanos(10_000), ..BatchLoad::default() };
-            costs.batch(&place, &load, predicted, Class::CPU, &PerClass::two(1, 0)).unwrap()
+            costs.batch(&mut random(), &load, predicted, Class::CPU, &PerClass::two(1, 0)).unwrap()
         };
         let (before, after) = (batch(&costs), batch(&slow));
         assert_eq!((after.host, after.device), (3.0 * before.host, 5.0 * before.device));

@@ -26,6 +26,11 @@ pub struct Power {
 }
 
 impl Power {
+    /// The lists by queries of a batch, with their names.
+    pub(super) fn lists(&self) -> [(&'static str, &[(u32, f64)]); 2] {
+        [("busy_watts", &self.busy_watts), ("query_mj", &self.query_mj)]
+    }
+
     /// The energy of a query beyond idle power, in a batch of this number of queries, in joules.
     #[must_use]
     pub fn query_joules(&self, queries: u32) -> f64 {

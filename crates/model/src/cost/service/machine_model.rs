@@ -10,7 +10,7 @@ use crate::base::machine::{Class, FaultPlan, Machine, PerClass};
 use crate::base::random::{NodeSeed, Purpose, exp};
 use crate::base::time::Nanos;
 use crate::cost::Parallelism;
-use crate::cost::machine_profile::{DispatcherProfile, DispatcherTime, LaneCosts, Least, Pauses};
+use crate::cost::machine_profile::{DispatcherProfile, LaneCosts, Least};
 
 /// The costs of a machine that a scheduler may know before a run, and that the simulator uses.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,8 +28,6 @@ pub struct MachineModel {
     pub lanes: PerClass<Option<Arc<LaneCosts>>>,
     /// The dispatcher's costs from a machine profile. They replace `decision`.
     pub dispatcher: Option<Arc<DispatcherProfile>>,
-    /// Pauses of the machine's cores, from a machine profile.
-    pub pauses: Option<Arc<Pauses>>,
     /// The speed-up of queries on several CPU lanes; `None` where it was not measured, so that further lanes gain nothing.
     pub parallelism: Option<Arc<Parallelism>>,
     /// Planned faults of a run, unknown to policies.
@@ -57,6 +55,13 @@ impl Decisions {
     #[must_use]
     pub fn each(event: Nanos) -> Self {
         Self { arrival: event, answer: event, ..Self::default() }
+    }
+
+    /// The end of the round that begins at `now`, with these numbers of arrivals or wake-ups, ended batches, and answers.
+    #[must_use]
+    #[inline(always)]
+    pub fn end_of_round(&self, now: Nanos, arrivals: u32, batches: u32, answers: u32) -> Nanos {
+        now + self.of(arrivals, batches, answers)
     }
 
     /// The time of a round with these numbers of arrivals or wake-ups, ended batches, and answered queries.
@@ -94,21 +99,19 @@ impl From<Machine> for MachineModel {
 }
 
 impl MachineModel {
-    /// All costs of the dispatcher under a policy of this name.
+    /// The costs of the dispatcher under a policy of this name.
     #[must_use]
-    pub fn dispatcher_time(&self, policy: &str) -> DispatcherTime {
+    pub fn decisions(&self, policy: &str) -> Decisions {
         match &self.dispatcher {
-            Some(dispatcher) => dispatcher.time(self.machine.len(), policy).with_pauses(self.pauses.clone()),
-            None => Decisions::each(self.decision).into(),
+            Some(dispatcher) => dispatcher.decisions(self.machine.len(), policy),
+            None => Decisions::each(self.decision),
         }
     }
 
-    /// Whether times are exact: no machine profile adds variation, and nothing fails.
+    /// Whether service times are exact: no machine profile adds variation, and nothing fails.
     #[must_use]
     pub fn is_exact(&self) -> bool {
-        self.dispatcher.is_none()
-            && self.faults.faults.is_empty()
-            && self.lanes.iter().all(|(_, lanes)| lanes.is_none())
+        self.faults.faults.is_empty() && self.lanes.iter().all(|(_, lanes)| lanes.is_none())
     }
 
     /// The machine as policies see it. The batch cost has an error factor per size of the formula, lognormal with mean 1. It

@@ -5,8 +5,7 @@ use crate::base::ids::ProcessorId;
 use crate::base::machine::{Class, FaultKind, LaneFault, PATIENCE, PerClass, PlannedFault, Processor};
 use crate::base::random::{NodeSeed, Purpose, Random};
 use crate::base::time::Nanos;
-use crate::cost::machine_profile::blocks::Place;
-use crate::cost::machine_profile::{LaneCosts, PauseClock};
+use crate::cost::machine_profile::LaneCosts;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct LaneClock {
@@ -16,8 +15,6 @@ struct LaneClock {
     finish: Nanos,
     /// When its thread will be idle, before the dispatcher notices it.
     done: Nanos,
-    /// Its place in the observed times of a machine profile.
-    place: Place,
     /// When its permanent failure was noticed. From then on a CPU replaces it.
     retired_at: Option<Nanos>,
     /// Consecutive batches for which it found no memory.
@@ -82,8 +79,6 @@ pub struct MeasuredTimes<'a, F> {
     devices: PerClass<Vec<DeviceClock>>,
     /// By lane: the stream for variations of service times; empty without a machine profile.
     chance: Vec<Random>,
-    /// By lane: pauses of its thread while it works, and while it waits for a device; empty where none were observed.
-    pauses: Vec<[PauseClock; 2]>,
     /// Planned faults that may still come, in order of time.
     faults: Vec<PlannedFault>,
     /// Whether the last started batch is rerun; `preparing` says how long its thread prepares it.
@@ -107,7 +102,6 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
             lanes,
             devices,
             chance: (0..num_streams).map(|lane| seed.stream(Purpose::Service, lane)).collect(),
-            pauses: pauses(model, seed),
             faults: model.faults.faults.clone(),
             rerun: None,
             preparing: None,
@@ -142,68 +136,41 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
         now: Nanos,
     ) -> Nanos {
         let device = self.model.machine.processor(processor).device;
-        let idle = now.since(self.lanes[processor.index()].done);
         let busy = self.busy(class, processor, now);
         self.preparing = None;
         let load = self.load(class, rows);
         let time = self.model.batch_time(class, &load);
         let (lane, random) = (&mut self.lanes[processor.index()], &mut self.chance[processor.index()]);
-        let mut pauses = self.pauses.get_mut(processor.index());
-        lane.place.advance(random);
-        let begin = now + costs.hand_over(idle);
+        let begin = now + costs.hand_over();
         // A failed lane runs on a CPU, which is on no device of its class.
         let devices = &mut self.devices[class];
         let batches = self.model.batches[class].as_ref();
         let several = batches.filter(|_| load.queries > 1);
-        // A pause lengthens the thread's part. The device goes on, but its thread notices the end only after a pause.
-        let mut paused = |lane: &LaneClock, mut time: BatchTime| {
-            if let Some([at_work, _]) = pauses.as_deref_mut() {
-                let begin = begin.max(lane.host_free);
-                let lost = at_work.end_of(begin, time.host).since(begin + time.host);
-                (time.host, time.exposed) = (time.host + lost, time.exposed + lost);
-            }
-            time
-        };
-        if let Some(times) = several.and_then(|_| costs.batch(&lane.place, &load, time, class, &busy)) {
+        if let Some(times) = several.and_then(|_| costs.batch(random, &load, time, class, &busy)) {
             let time = BatchTime {
-                host: time.host.scaled(times.host) + times.stall,
+                host: time.host.scaled(times.host),
                 exposed: time.exposed.scaled(times.host),
                 device: time.device.scaled(times.device),
             };
-            let time = paused(lane, time);
             let alone = time.device.scaled(times.spacing);
             self.preparing = lane.prepare(time.host.scaled(times.prepared), begin, costs.hand_back());
             lane.done = lane.run_among_others(time, alone, begin, &mut devices[device.index()]);
         } else {
-            let (taken, spacing) = costs.one_by_one(&lane.place, &load, idle, class, &busy);
+            let (taken, spacing) = costs.one_by_one(random, &load, class, &busy);
             lane.done = if batches.is_some() {
                 // A single query spends most of its time off the device, where the next ones may be too. They follow each
                 // other at the observed spacing.
                 let on_device = load.alone.scaled(spacing).min(taken);
                 let exposed = taken.since(on_device);
-                let time = paused(lane, BatchTime { host: exposed.min(on_device), exposed, device: on_device });
+                let time = BatchTime { host: exposed.min(on_device), exposed, device: on_device };
                 lane.run(time, begin, &mut devices[device.index()])
             } else {
-                let begin = begin.max(lane.done);
-                pauses.as_deref_mut().map_or(begin + taken, |[at_work, _]| at_work.end_of(begin, taken))
+                begin.max(lane.done) + taken
             };
-        }
-        if let Some([_, waiting]) = pauses.filter(|_| batches.is_some()) {
-            lane.done = waiting.end_of(lane.done, Nanos::ZERO);
         }
         lane.finish = lane.done + costs.hand_back();
         lane.finish
     }
-}
-
-/// The pauses of each lane's core: the dispatcher has the first core, GPU lanes the next ones.
-fn pauses(model: &MachineModel, seed: NodeSeed) -> Vec<[PauseClock; 2]> {
-    let Some(pauses) = &model.pauses else { return Vec::new() };
-    let gpus = model.machine.processors().filter(|(_, processor)| processor.class.is_gpu()).count();
-    let mut cores = [(1..=gpus), (gpus + 1..=model.machine.len())];
-    let core_of = |class: Class| cores[usize::from(!class.is_gpu())].next().unwrap_or(0);
-    let lanes = model.machine.processors().map(|(_, processor)| processor.class).map(core_of);
-    lanes.map(|core| PauseClock::new(pauses, core, seed)).map(|clock| [clock.clone(), clock]).collect()
 }
 
 impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
@@ -228,9 +195,11 @@ impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
         let alone = (self.cost)(row, class).alone;
         let speed = |lanes: usize| self.model.speed_up(class, alone, lanes as u32);
         let slower = speed(helpers.len()) / speed(helpers.len() + 1);
-        let Some(&(helper, _)) = helpers.last() else { return self.lanes[lead.index()].finish };
+        if helpers.is_empty() {
+            return self.lanes[lead.index()].finish;
+        }
         let handover = match &self.model.lanes[class] {
-            Some(costs) => costs.hand_over(now.since(self.lanes[helper.index()].done)),
+            Some(costs) => costs.hand_over(),
             None => self.model.handoff[class],
         };
         let lane = &mut self.lanes[lead.index()];
@@ -391,7 +360,7 @@ mod tests {
 
     use super::*;
     use crate::base::machine::{FaultPlan, Idle, Machine};
-    use crate::cost::machine_profile::{DispatcherProfile, LaneProfile, Observed, Ratios};
+    use crate::cost::machine_profile::{DispatcherProfile, LaneProfile, Slowdown};
     use crate::cost::service::{BatchCost, Exposed};
     use crate::cost::{MachineProfile, Parallelism, SpeedUp};
 
@@ -445,11 +414,10 @@ mod tests {
 
     #[test]
     fn gpu_queries_follow_at_the_observed_spacing() {
-        let work = Ratios { permille: vec![1400], stalls_us: Vec::new() };
-        let observed = Observed { queries: 1, busy: 1, prepared: 0.0, spacing: 0.5, work, device: Ratios::default() };
-        let lanes = LaneProfile { observed: vec![observed], ..LaneProfile::default() };
+        let slowdown = Slowdown { work: 1.4, spacing: 0.5, ..Slowdown::default() };
+        let lanes = LaneProfile { slowdown: vec![slowdown], ..LaneProfile::default() };
         let classes = BTreeMap::from([(Class::GPU, lanes)]);
-        let profile = MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, DispatcherProfile::default(), None);
+        let profile = MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, DispatcherProfile::default());
         let model = profile.model(&model(Machine::new(1, 0).with_gpus(1, 1, 4)), |_| false);
         let mut times = MeasuredTimes::new(&model, NodeSeed::default(), cost);
         let mut finish = || times.start(GPU, &[0], Nanos::ZERO);
