@@ -37,7 +37,7 @@ def lanes(old, version):
     hand_over = old["after_idle"][min(2, len(old["after_idle"]) - 1)]["hand_over_us"]
     new = {"each_us": old["each_us"], "hand_over_us": hand_over, "hand_back_us": old["hand_back_us"]}
     new.update({"beside": old["beside"]} if "beside" in old else {})
-    new.update({"drift": old["drift"], "slowdown": [slowdown(one, version) for one in old["observed"]]})
+    new["slowdown"] = [slowdown(one, version) for one in old["observed"]]
     return new | ({"power": old["power"]} if "power" in old else {})
 
 

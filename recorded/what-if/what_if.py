@@ -19,7 +19,7 @@ PLAN = f"{HERE}/plan.csv"
 SEED = 56
 # Collections and queries that no cell of the record has: name, mode, deadline in milliseconds.
 LOADS = {"win32-or": ("win32", "or", 20), "win32-and": ("win32", "and", 20), "synth-or": ("synth", "or", 50)}
-SYNTH_DOCS = 2_000_000
+SYNTH_DOCS = 1_500_000
 QUERIES = 2000
 RECORDED = "azure"
 RIVALS = {
@@ -145,11 +145,19 @@ class Sitting:
         gpu = ["--gpu", "real", "--gpus", one["gpus"]] if int(one["gpus"]) else ["--gpu", "none"]
         found, told = self.run("capacity", collection, "--queries", self.log(collection), "--workload", f"{one['load']}.driven.csv",
                                "--limit", QUERIES, "--machine", "none", *gpu, *self.question(one), "--live-seconds", 2, "--seeds", "1:2",
-                               "-o", f"driven/{name}", "--record", "record", timeout=75)
-        sides = {"held_qps": None, "missed_qps": None, "predicted_qps": None}
+                               "-o", f"driven/{name}", *([] if one["arrivals"] == RECORDED else ["--record", "record"]), timeout=90)
+        sides = {"held_qps": None, "missed_qps": None, "predicted_qps": None, "gpu": ""}
         path = f"driven/{name}/capacity.csv"
-        rows = [row for row in read(path) if row["policy"] == one["policy"]] if os.path.exists(path) else []
-        return (rows[0] if rows else sides), told
+        if not os.path.exists(path):
+            # Without an answer, the highest rate that held and the lowest above it that did not.
+            path = f"driven/{name}/live_runs.csv"
+            runs = read(path) if os.path.exists(path) else []
+            held = [float(run["rate_qps"]) for run in runs if run["verdict"].startswith("held")]
+            missed = [float(run["rate_qps"]) for run in runs if run["verdict"].startswith("missed") and float(run["rate_qps"]) > max(held, default=0)]
+            return sides | {"held_qps": max(held, default=None), "missed_qps": min(missed, default=None)}, told
+        rows = [row for row in read(path) if row["policy"] == one["policy"]]
+        gpus = [line.split(": ", 1)[1].strip() for line in open(path) if line.startswith("# gpu: ")]
+        return (rows[0] if rows else sides) | {"gpu": gpus[0] if gpus else "none"}, told
 
 
 def drive(device, tandem, data, out, seconds):
@@ -166,7 +174,6 @@ def drive(device, tandem, data, out, seconds):
             predicted = {one["cell"]: found for one, found in zip(plan, workers.map(sitting.predict, plan))}
         json.dump(predicted, open("predicted.json", "w"))
         sitting.say("all cells are predicted")
-    gpu = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True).stdout.splitlines()
     columns = ["cell", "predicted_qps", "predicted_low_qps", "predicted_high_qps", "held_qps", "missed_qps", "backlog_qps", "gpu", "told"]
     with open(f"{device}.csv", "w", newline="") as file:
         rows = csv.DictWriter(file, columns, lineterminator="\n")
@@ -179,7 +186,7 @@ def drive(device, tandem, data, out, seconds):
             measured, told = sitting.drive(one)
             row = dict(cell=one["cell"], predicted_qps=found.get("max_rate_qps"), predicted_low_qps=found.get("low_qps"),
                        predicted_high_qps=found.get("high_qps"), held_qps=measured["held_qps"], missed_qps=measured["missed_qps"],
-                       backlog_qps=measured["predicted_qps"], gpu=gpu[0] if gpu else "none",
+                       backlog_qps=measured["predicted_qps"], gpu=measured["gpu"],
                        told="" if measured["missed_qps"] else (found.get("told") or told).replace("\n", "; "))
             rows.writerow(row)
             file.flush()
@@ -219,6 +226,7 @@ def join():
         return known[0]
 
     with open(f"{HERE}/../../results/what-if.csv", "w", newline="") as out:
+        out.write(f"# command: python3 recorded/what-if/what_if.py join\n# date: {time.strftime('%Y-%m-%d', time.gmtime())}\n")
         rows = csv.writer(out, lineterminator="\n")
         rows.writerow(["cell", "kind", "load", "policy", "cpus", "gpus", "arrivals", "gpu", "predicted_qps", "held_qps", "missed_qps",
                        "measured_qps", "backlog_qps", "rival", "rival_qps"])

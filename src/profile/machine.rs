@@ -115,11 +115,10 @@ fn print(profile: &MachineProfile) {
 }
 
 fn print_lanes(class: Class, lanes: &LaneProfile) {
-    let LaneProfile { each_us, hand_over_us, hand_back_us, beside, drift, slowdown, power } = lanes;
+    let LaneProfile { each_us, hand_over_us, hand_back_us, beside, slowdown, power } = lanes;
     outln!(
         "{class}: {each_us:.2} us per query at any length; work begins {hand_over_us:.2} us after its start, and its end is noticed \
-         after {hand_back_us:.2} us; speed varies by {:.1} %",
-        100.0 * drift
+         after {hand_back_us:.2} us"
     );
     let mut table = Table::new(["queries", "busy lanes", "time", "spread", "device time", "spacing"]);
     for Slowdown { queries, busy, work, device, spacing, spread, .. } in slowdown {

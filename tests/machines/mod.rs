@@ -20,7 +20,6 @@ pub fn on_profile(model: &MachineModel, spread: u32) -> MachineModel {
         hand_over_us: 0.5,
         hand_back_us: 1.0,
         beside: BTreeMap::from([(other, Beside { lanes, work: 1.3, device: 1.1 })]),
-        drift: 0.0,
         slowdown: vec![
             slowdown(1, 1, 0.6, 0.9, 1.0),
             slowdown(1, 3, 0.6, 1.2, 1.0),

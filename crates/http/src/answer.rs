@@ -45,7 +45,7 @@ impl ServerAnswer {
         let predicted = Capacity { policy: dialect.to_owned(), ..predicted };
         let driven = Driven {
             policy: dialect.to_owned(),
-            predicted: Prediction::by_profile(predicted, profile.machine_profile().drift()),
+            predicted: Prediction::by_profile(predicted),
             hindsight_qps: None,
             runs: Vec::new(),
             held: None,

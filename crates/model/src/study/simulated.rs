@@ -130,13 +130,10 @@ impl SimulatedMachine<'_> {
     #[must_use]
     pub fn provenance(&self, provenance: Provenance) -> Provenance {
         let file = self.profile.map_or(NO_FILE, |NamedMachine { name, .. }| name);
-        let mut provenance = provenance
+        let provenance = provenance
             .with("gpu_lane_depth", GPU_LANE_DEPTH)
             .with("machine profile", file)
             .with("measured_cpus", self.measured_cpus());
-        if let Some(NamedMachine { profile, .. }) = self.profile {
-            provenance = provenance.with("machine_drift", format!("{:.3}", profile.drift()));
-        }
         self.warning().into_iter().fold(provenance, |all, warning| all.with("extrapolated", warning))
     }
 }

@@ -51,11 +51,11 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    /// A prediction from a machine profile alone, whose speed varies by the relative standard deviation `speed_sd`.
+    /// A prediction from a machine profile alone.
     #[must_use]
-    pub fn by_profile(capacity: Capacity, speed_sd: f64) -> Self {
+    pub fn by_profile(capacity: Capacity) -> Self {
         let backlogs = Calibration::default();
-        Self { capacity, backlogs, has_machine_profile: true, speed_sd, rehearsal_qps: None, linear_qps: None }
+        Self { capacity, backlogs, has_machine_profile: true, speed_sd: 0.0, rehearsal_qps: None, linear_qps: None }
     }
 
     /// The capacity under the objective.

@@ -38,7 +38,6 @@ pub(super) type Stages = BTreeMap<Stage, Vec<Seen>>;
 /// A run of a stage.
 #[derive(Debug)]
 pub(super) struct Seen {
-    pub(super) round: u64,
     /// Consecutive batches by lane.
     pub(super) lanes: Vec<(Class, Vec<Batch>)>,
 }
@@ -94,7 +93,6 @@ pub(super) fn lanes(class: Class, stages: &Stages, (cpus, gpus): (usize, usize))
         hand_over_us: middle(&used, |batch| batch.out),
         hand_back_us: middle(&used, |batch| batch.back),
         beside: beside(class, stages, (cpus, gpus)).into_iter().collect(),
-        drift: rounded(drift(class, stages, all)),
         slowdown,
         power: None,
     }
@@ -210,16 +208,6 @@ fn beside(class: Class, stages: &Stages, (cpus, gpus): (usize, usize)) -> Option
     Some((Class::CPU, Beside { lanes: cpus as u32, work: times(Batch::on_thread), device: times(Batch::on_device) }))
 }
 
-/// The relative standard deviation of the mean ratio between rounds, with all lanes busy.
-fn drift(class: Class, stages: &Stages, all: usize) -> f64 {
-    let stage = if class.is_gpu() { Stage::Batches(256) } else { Stage::Stream(class, all) };
-    let mut rounds: BTreeMap<u64, Vec<Vec<Batch>>> = BTreeMap::new();
-    for run in stages.get(&stage).into_iter().flatten() {
-        rounds.entry(run.round).or_default().extend(run.lanes.iter().map(|(_, lane)| lane.clone()));
-    }
-    scatter(&rounds.values().map(|lanes| ratio(lanes, Batch::work)).collect::<Vec<f64>>())
-}
-
 /// Sum of measured times over the sum of predicted ones; 1 without samples.
 fn ratio(lanes: &[Vec<Batch>], times: impl Fn(&Batch) -> (f32, f32)) -> f64 {
     let (measured, predicted) = lanes
@@ -277,7 +265,7 @@ mod tests {
             let (predicted_host, predicted_device) = (10.0, 10.0);
             Batch { queries, predicted_host, predicted_device, host, device, worked, idle, ..Batch::default() }
         };
-        let seen = |batch| vec![Seen { round: 0, lanes: vec![(Class::GPU, vec![batch; SHORTEST])] }];
+        let seen = |batch| vec![Seen { lanes: vec![(Class::GPU, vec![batch; SHORTEST])] }];
         // Four overlapping batches share a device that would run each in 12 us, and does run one every 6 us. The thread is
         // slower than the device for batches of 16, and hides how far they overlap.
         let stages = Stages::from([

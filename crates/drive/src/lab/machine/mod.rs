@@ -12,8 +12,7 @@
 //! ```
 //!
 //! The live driver runs the lanes under a [policy](probe) that only keeps some of them busy, so that the results belong
-//! to the machine and not to a policy. The stages alternate in rounds, so that drift of the machine affects all of them; the
-//! differences between rounds are the uncertainty of the profile.
+//! to the machine and not to a policy. The stages alternate in rounds, so that drift of the machine affects all of them.
 
 pub(super) mod dispatcher;
 mod fit;
@@ -269,6 +268,6 @@ fn drive_stage(
         });
     }
     lanes.retain(|(_, batches)| !batches.is_empty());
-    seen.push(fit::Seen { round, lanes });
+    seen.push(fit::Seen { lanes });
     Ok(())
 }

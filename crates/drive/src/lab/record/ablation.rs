@@ -24,6 +24,8 @@ pub enum Number {
     Beside,
     /// The variation of times.
     Spread,
+    /// The device's time for batches.
+    Device,
     /// The share of a batch's preparation.
     Prepared,
     /// The overlap of batches on a device.
@@ -36,13 +38,14 @@ pub enum Number {
 
 impl Number {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Each,
         Self::HandOff,
         Self::BusyLanes,
         Self::BatchSizes,
         Self::Beside,
         Self::Spread,
+        Self::Device,
         Self::Prepared,
         Self::Spacing,
         Self::Dispatcher,
@@ -59,6 +62,7 @@ impl Number {
             Self::BatchSizes => "batch-sizes",
             Self::Beside => "beside",
             Self::Spread => "spread",
+            Self::Device => "device",
             Self::Prepared => "prepared",
             Self::Spacing => "spacing",
             Self::Dispatcher => "dispatcher",
@@ -80,6 +84,7 @@ impl Number {
                 Self::HandOff => (lanes.hand_over_us, lanes.hand_back_us) = (0.0, 0.0),
                 Self::Beside => lanes.beside = BTreeMap::new(),
                 Self::Spread => all.for_each(|one| one.spread = Spread::default()),
+                Self::Device => all.for_each(|one| one.device = 1.0),
                 Self::Prepared => all.for_each(|one| one.prepared = 0.0),
                 Self::Spacing => all.for_each(|one| one.spacing = 1.0),
                 // The slowdown of all lanes, and that of the batches of middle size.

@@ -180,7 +180,9 @@ impl Cell {
         let ratios = PerClass::two(self.work_ratio_cpu, self.work_ratio_gpu);
         for class in [Class::CPU, Class::GPU] {
             if let Some(ratio) = ratios[class] {
-                let factor = ratio.0 / costs.slowest(class);
+                // The ratio of a class with batches is that of their device.
+                let of_device = Some(costs.device[class]).filter(|&ratio| ratio != 1.0);
+                let factor = ratio.0 / of_device.unwrap_or(costs.slowest(class));
                 for part in [&mut costs.slowdown, &mut costs.device, &mut costs.host] {
                     // A ratio of 1 means that there was no such work.
                     part[class] *= if part[class] == 1.0 { 1.0 } else { factor };

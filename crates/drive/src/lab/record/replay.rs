@@ -30,12 +30,12 @@ use crate::lab::simulated_node::SimulatedNode;
 const SEED: u64 = 1;
 /// Delays are compared up to this share of the measured capacity. Beyond it they depend on the length of the run.
 const MOST_LOAD: f64 = 0.85;
-/// The search for the speed at which a prediction is right: its first guess of how delays grow with service times, its most
-/// steps, the distance at which it ends, and the largest factor, as logarithms.
-const FIRST_SLOPE: f64 = 1.3;
-const MOST_SECANTS: usize = 4;
+/// The search for the speed at which a prediction is right: its first step, the most steps, the distance of logarithms at which
+/// it ends, and the largest factor.
+const FIRST_STEP: f64 = 1.05;
+const MOST_STEPS: usize = 4;
 const NEAR: f64 = 0.01;
-const MOST_SLOWER: f64 = 1.6;
+const MOST_SLOWER: f64 = 5.0;
 /// Below this share of the predicted capacity, each forecast must hold.
 const MUST_HOLD: f64 = 0.97;
 
@@ -137,39 +137,45 @@ impl Twin {
             return Ok(found.map(|found| (found, [None; 2])));
         }
         let Some(found) = forecast(&experiment, &policy, run)? else { return Ok(None) };
-        let mut slowed =
-            |slower: f64| -> Result<Option<Summary>, LabError> { Ok(slowed(&experiment, &policy, run, slower)?) };
-        let Summary { mean_ms, p99_ms, .. } = found.summary;
-        let [mean, p99] = [cell.mean_ms, cell.p99_ms].map(|ms| ms.map(|ms| ms.0));
-        let factors = [
-            slower_by((mean_ms, mean), |summary| summary.mean_ms, &mut slowed)?,
-            slower_by((p99_ms, p99), |summary| summary.p99_ms, &mut slowed)?,
-        ];
+        let mut slower = |measured: Option<f64>, of: fn(&Summary) -> f64| {
+            let mut at = |slower| Ok(slowed(&experiment, &policy, run, slower)?.map(|summary| of(&summary)));
+            measured.map_or(Ok(None), |measured| slower_by(of(&found.summary), measured, &mut at))
+        };
+        let [mean_ms, p99_ms] = [cell.mean_ms, cell.p99_ms].map(|ms| ms.map(|ms| ms.0));
+        let factors = [slower(mean_ms, |summary| summary.mean_ms)?, slower(p99_ms, |summary| summary.p99_ms)?];
         Ok(Some((found, factors)))
     }
 }
 
-/// The factor on all service times that makes a predicted delay equal to the measured one, by secants over logarithms.
-/// `slowed` plays the run on a machine that is slower by a factor.
+/// The factor on all service times that makes a predicted delay equal to the measured one. `at` is the delay on a machine that is
+/// slower by a factor. Service time over delay falls about linearly with the factor, as in a queue.
 fn slower_by(
-    (predicted, measured): (f64, Option<f64>),
-    of: fn(&Summary) -> f64,
-    slowed: &mut dyn FnMut(f64) -> Result<Option<Summary>, LabError>,
+    predicted: f64,
+    measured: f64,
+    at: &mut dyn FnMut(f64) -> Result<Option<f64>, LabError>,
 ) -> Result<Option<f64>, LabError> {
-    let Some(measured) = measured else { return Ok(None) };
-    // By the logarithm of the factor, that of predicted over measured. A delay grows at least as much as service times.
-    let (mut before, mut log) = ((0.0, (predicted / measured).ln()), -(predicted / measured).ln() / FIRST_SLOPE);
-    for _ in 0..MOST_SECANTS {
-        if (log - before.0).abs() < NEAR {
+    let is_near = |a: f64, b: f64| (a / b).ln().abs() < NEAR;
+    if is_near(predicted, measured) {
+        return Ok(Some(1.0));
+    }
+    let (mut before, mut slower) =
+        ((1.0, 1.0 / predicted), if predicted < measured { FIRST_STEP } else { 1.0 / FIRST_STEP });
+    for _ in 0..MOST_STEPS {
+        let Some(delay) = at(slower)? else { return Ok(None) };
+        if is_near(delay, measured) {
             break;
         }
-        log = log.clamp(-MOST_SLOWER, MOST_SLOWER);
-        let Some(summary) = slowed(log.exp())? else { return Ok(None) };
-        let error = (of(&summary) / measured).ln();
-        let slope = ((error - before.1) / (log - before.0)).max(1.0);
-        (before, log) = ((log, error), log - error / slope);
+        let share = slower / delay;
+        let falls = (before.1 - share) / (slower - before.0);
+        let rest = 1.0 + falls * measured;
+        let next = if rest > 0.0 { (before.1 + falls * before.0) * measured / rest } else { MOST_SLOWER };
+        let next = next.clamp(1.0 / MOST_SLOWER, MOST_SLOWER);
+        if is_near(next, slower) {
+            return Ok(Some(next));
+        }
+        (before, slower) = ((slower, share), next);
     }
-    Ok(Some(log.clamp(-MOST_SLOWER, MOST_SLOWER).exp()))
+    Ok(Some(slower))
 }
 
 /// The names in a cell, which were checked when it was read.
@@ -388,4 +394,19 @@ fn delays_of(one: &RecordedCell, twins: &Twins) -> Result<Found, LabError> {
     let compared =
         [of(Quantity::Mean, cell.mean_ms.map(|ms| ms.0), mean), of(Quantity::P99, cell.p99_ms.map(|ms| ms.0), p99)];
     Ok(Found::Delays(compared.into_iter().flatten().collect(), cell.criterion(), Box::new(found.summary)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_speed_at_which_a_prediction_is_right_is_found_near_the_limit_too() {
+        // M/M/1 with service times of 1 ms, on a machine that is slower by a factor.
+        for (load, slower) in [(0.2, 1.3), (0.8, 1.1), (0.8, 0.7), (0.95, 1.03)] {
+            let delay = |slower: f64| slower / (1.0 - (load * slower).min(0.999));
+            let found = slower_by(delay(1.0), delay(slower), &mut |at| Ok(Some(delay(at)))).unwrap().unwrap();
+            assert!((found / slower - 1.0).abs() < 0.02, "{load} {slower} {found}");
+        }
+    }
 }

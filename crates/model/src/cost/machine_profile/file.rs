@@ -125,7 +125,6 @@ mod tests {
             hand_over_us: 0.75,
             hand_back_us: 0.5,
             beside: BTreeMap::from([(Class::GPU, Beside { lanes: 1, work: 1.125, device: 1.0 })]),
-            drift: 0.03,
             slowdown: vec![single, batch],
             power: Some(Power {
                 idle_watts: 70.0,
@@ -160,7 +159,7 @@ mod tests {
             (
                 "\"each_us\"",
                 "\"each\"",
-                ":10:12: unknown field `each`, expected one of `each_us`, `hand_over_us`, `hand_back_us`, `beside`, `drift`, \
+                ":10:12: unknown field `each`, expected one of `each_us`, `hand_over_us`, `hand_back_us`, `beside`, \
                  `slowdown`, `power`",
             ),
             ("0.25", "-1", ": classes.cpu.each_us is -1, expected 0 or more"),

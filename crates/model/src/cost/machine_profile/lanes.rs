@@ -327,7 +327,6 @@ mod tests {
             hand_over_us: 0.5,
             hand_back_us: 0.25,
             beside: BTreeMap::from([(Class::GPU, Beside { lanes: 2, work: 1.2, device: 1.4 })]),
-            drift: 0.0,
             slowdown,
             power: None,
         })

@@ -15,7 +15,6 @@
 //! | `each_us` | time of a single query that does not depend on its length |
 //! | `hand_over_us`, `hand_back_us` | time from the dispatcher's start until work begins, and from its end until it is noticed |
 //! | `beside` | factors on the work while lanes of another class are busy |
-//! | `drift` | relative standard deviation of the mean ratio between rounds of the measurement |
 //! | `slowdown` | by queries of a batch and busy lanes of the class: mean time over its prediction, and its spread |
 //! | `power` | idle watts of each device, busy watts and energy per query by queries of a batch; only with an energy counter |
 //! | `dispatcher` | by lanes and policy: time per round, arrival, batch and answer |
@@ -71,8 +70,6 @@ pub struct LaneProfile {
     /// Factors on the work while lanes of another class are busy, by that class.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub beside: BTreeMap<Class, Beside>,
-    /// Relative standard deviation of the mean ratio between rounds of the measurement, some seconds apart.
-    pub drift: f64,
     /// Mean times over their predictions, by queries of a batch, then by busy lanes, both ascending.
     pub slowdown: Vec<Slowdown>,
     /// Power of each device; `None` without an energy counter.
@@ -251,13 +248,6 @@ impl MachineProfile {
     #[must_use]
     pub fn measured_lanes(&self, class: Class) -> u32 {
         self.classes.get(&class).and_then(|lanes| lanes.slowdown.iter().map(|one| one.busy).max()).unwrap_or(0)
-    }
-
-    /// The uncertainty of the profile: the largest relative standard deviation of a mean ratio between rounds of the
-    /// measurement. Two short runs on this machine differ by as much.
-    #[must_use]
-    pub fn drift(&self) -> f64 {
-        self.classes.values().map(|lanes| lanes.drift).fold(0.0, f64::max)
     }
 }
 
