@@ -42,14 +42,16 @@ def lanes(old, version):
 
 
 def reduced(old, digest):
-    keep = lambda costs: costs | {"policies": {name: costs["policies"][name] for name in POLICIES if name in costs["policies"]}}
+    costs = old["dispatcher"]["costs"][-1]
+    whole = lambda cost: {name: round(ns) for name, ns in cost.items()}
+    policies = {name: whole(costs["policies"][name]) for name in POLICIES if name in costs["policies"]}
     return {
         "format": old["format"],
         "version": 6,
         "provenance": old["provenance"] | {"reduced from": digest},
         "idle": old["idle"],
         "classes": {name: lanes(of_class, old["version"]) for name, of_class in old["classes"].items()},
-        "dispatcher": {"costs": [keep(costs) for costs in old["dispatcher"]["costs"]]},
+        "dispatcher": {"any": whole(costs["any"]), "policies": policies},
     }
 
 

@@ -10,8 +10,8 @@ use tandem_engine::index::Index;
 use tandem_engine::query::Query;
 use tandem_engine::search::cpu::Algorithm;
 use tandem_model::base::machine::{Class, Idle};
-use tandem_model::cost::MachineProfile;
-use tandem_model::cost::machine_profile::{LaneProfile, Power, RoundCost, Slowdown, Spread};
+use tandem_model::cost::machine_profile::{LaneProfile, Power, Slowdown, Spread};
+use tandem_model::cost::{Decisions, MachineProfile};
 use tandem_model::files::{Provenance, this_machine};
 use tandem_model::study::{Estimates, about_queries};
 use tandem_model::traffic::Mode;
@@ -101,15 +101,12 @@ fn print(profile: &MachineProfile) {
     for (class, lanes) in &profile.classes {
         print_lanes(*class, lanes);
     }
-    let mut table = Table::new(["lanes", "dispatcher's policy", "round ns", "arrival ns", "batch ns", "answer ns"]);
-    for point in &profile.dispatcher.costs {
-        let named = point.policies.iter().map(|(name, cost)| (name.as_str(), cost));
-        for (name, RoundCost { round_ns, arrival_ns, batch_ns, answer_ns }) in
-            [("any", &point.any)].into_iter().chain(named)
-        {
-            let numbers = [round_ns, arrival_ns, batch_ns, answer_ns].map(|ns| format!("{ns:.0}"));
-            table.row([point.lanes.to_string(), name.to_owned()].into_iter().chain(numbers));
-        }
+    let mut table = Table::new(["dispatcher's policy", "round ns", "arrival ns", "batch ns", "answer ns"]);
+    let named = profile.dispatcher.policies.iter().map(|(name, costs)| (name.as_str(), costs));
+    for (name, &Decisions { round, arrival, batch, answer }) in
+        [("any", &profile.dispatcher.any)].into_iter().chain(named)
+    {
+        table.row([name.to_owned()].into_iter().chain([round, arrival, batch, answer].map(|time| time.0.to_string())));
     }
     outln!("{table}");
 }

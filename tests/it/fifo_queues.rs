@@ -6,10 +6,8 @@ use proptest::prelude::*;
 use tandem::base::ids::{DeviceId, JobId, QueryId};
 use tandem::base::machine::{Class, Idle, Machine, PerClass, Processor};
 use tandem::base::time::Nanos;
-use tandem::cost::machine_profile::{
-    Beside, DispatcherCosts, DispatcherProfile, LaneProfile, RoundCost, Slowdown, Spread,
-};
-use tandem::cost::{BatchCost, Cost, MachineModel, MachineProfile};
+use tandem::cost::machine_profile::{Beside, DispatcherProfile, LaneProfile, Slowdown, Spread};
+use tandem::cost::{BatchCost, Cost, Decisions, MachineModel, MachineProfile};
 use tandem::sched::{Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions, RunLog};
 use tandem::sim::{SimQuery, SimRun, simulate_into};
 
@@ -81,11 +79,11 @@ prop_compose! {
         if !has_profile {
             return model;
         }
-        let ns = decision as f64;
-        let any = RoundCost { round_ns: 3.0 * ns, arrival_ns: ns, batch_ns: ns, answer_ns: 0.0 };
-        let policies = BTreeMap::from([(String::from("mct"), RoundCost { arrival_ns: 2.0 * ns, answer_ns: ns, ..any })]);
-        let costs = vec![DispatcherCosts { lanes: 1, any, policies }];
-        let dispatcher = DispatcherProfile { costs };
+        let each = Nanos(decision);
+        let any = Decisions { round: Nanos(3 * decision), arrival: each, batch: each, answer: Nanos::ZERO };
+        let policies =
+            BTreeMap::from([(String::from("mct"), Decisions { arrival: Nanos(2 * decision), answer: each, ..any })]);
+        let dispatcher = DispatcherProfile { any, policies };
         let classes = BTreeMap::from([(Class::CPU, lane_profile()), (Class::GPU, lane_profile())]);
         MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, dispatcher).model(&model, |_| false)
     }

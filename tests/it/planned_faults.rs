@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use tandem::base::ids::{ProcessorId, QueryId};
 use tandem::base::machine::{Class, FaultKind, FaultPlan, Idle, Machine, PerClass, PlannedFault};
 use tandem::base::time::Nanos;
-use tandem::cost::machine_profile::{DispatcherCosts, DispatcherProfile, RoundCost};
-use tandem::cost::{BatchCost, Cost, MachineModel, MachineProfile};
+use tandem::cost::machine_profile::DispatcherProfile;
+use tandem::cost::{BatchCost, Cost, Decisions, MachineModel, MachineProfile};
 use tandem::live::{self, Ending, LanePool, LaneWork, LiveQuery, LiveRun, QuerySet};
 use tandem::query::Query;
 use tandem::sched::{BuiltIn, PolicyFactory, PolicyKind, PolicyOptions, RunLog, Shed};
@@ -68,11 +68,10 @@ fn plans(lanes: usize) -> impl Strategy<Value = FaultPlan> {
 
 /// Rounds cost time by their events, more for one policy than for the others.
 fn with_dispatcher(model: &MachineModel, each: Nanos) -> MachineModel {
-    let ns = each.0 as f64;
-    let any = RoundCost { round_ns: 3.0 * ns, arrival_ns: ns, batch_ns: 2.0 * ns, answer_ns: 0.5 * ns };
-    let policies = BTreeMap::from([(String::from("stealing"), RoundCost { arrival_ns: 4.0 * ns, ..any })]);
-    let costs = vec![DispatcherCosts { lanes: 1, any, policies }];
-    let dispatcher = DispatcherProfile { costs };
+    let ns = each.0;
+    let any = Decisions { round: Nanos(3 * ns), arrival: each, batch: Nanos(2 * ns), answer: Nanos(ns / 2) };
+    let policies = BTreeMap::from([(String::from("stealing"), Decisions { arrival: Nanos(4 * ns), ..any })]);
+    let dispatcher = DispatcherProfile { any, policies };
     MachineProfile::new(BTreeMap::new(), Idle::Spin, BTreeMap::new(), dispatcher).model(model, |_| false)
 }
 

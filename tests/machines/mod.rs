@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 
 use tandem::base::machine::{Class, Idle};
-use tandem::cost::machine_profile::{
-    Beside, DispatcherCosts, DispatcherProfile, LaneProfile, RoundCost, Slowdown, Spread,
-};
-use tandem::cost::{MachineModel, MachineProfile};
+use tandem::cost::machine_profile::{Beside, DispatcherProfile, LaneProfile, Slowdown, Spread};
+use tandem::cost::{Decisions, MachineModel, MachineProfile};
 
 /// The model on a machine whose lanes vary, by a relative standard deviation in permille. Handing over takes time, and lanes
 /// slow each other down; a GPU's thread prepares one batch while others, which overlap on the device, end.
@@ -29,8 +27,6 @@ pub fn on_profile(model: &MachineModel, spread: u32) -> MachineModel {
         power: None,
     };
     let classes = BTreeMap::from([(Class::CPU, lanes(Class::GPU, 1)), (Class::GPU, lanes(Class::CPU, 3))]);
-    let each_ns = model.decision.0 as f64;
-    let any = RoundCost { arrival_ns: each_ns, answer_ns: each_ns, ..RoundCost::default() };
-    let costs = vec![DispatcherCosts { lanes: 1, any, policies: BTreeMap::new() }];
-    MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, DispatcherProfile { costs }).model(model, |_| false)
+    let dispatcher = DispatcherProfile { any: Decisions::each(model.decision), policies: BTreeMap::new() };
+    MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, dispatcher).model(model, |_| false)
 }

@@ -188,12 +188,11 @@ impl Sink for NoMiss {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
     use std::sync::Arc;
 
     use super::*;
     use crate::base::machine::Machine;
-    use crate::cost::machine_profile::{DispatcherCosts, DispatcherProfile, RoundCost};
+    use crate::cost::machine_profile::DispatcherProfile;
     use crate::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 
     fn query(id: u32, cpu_ns: u64, gpu_ns: u64) -> SimQuery {
@@ -237,9 +236,7 @@ mod tests {
 
     #[test]
     fn a_long_round_delays_what_comes_meanwhile_in_both_loops() {
-        let any = RoundCost { arrival_ns: 1015.0, answer_ns: 1015.0, ..RoundCost::default() };
-        let dispatcher =
-            DispatcherProfile { costs: vec![DispatcherCosts { lanes: 1, any, policies: BTreeMap::new() }] };
+        let dispatcher = DispatcherProfile { any: Decisions::each(Nanos(1015)), ..DispatcherProfile::default() };
         let model = MachineModel { dispatcher: Some(Arc::new(dispatcher)), ..Machine::new(1, 0).into() };
         let queries = [query(0, 25, 0)];
         let arrivals = [(0, 0), (500, 0)];

@@ -15,12 +15,11 @@ use tandem_model::base::machine::{Class, Idle, Machine, PerClass};
 use tandem_model::base::random::Random;
 use tandem_model::base::time::Nanos;
 use tandem_model::cost::batches::least_squares;
-use tandem_model::cost::machine_profile::{DispatcherCosts, DispatcherProfile, RoundCost};
-use tandem_model::cost::{BatchCost, Cost, MachineModel};
+use tandem_model::cost::machine_profile::DispatcherProfile;
+use tandem_model::cost::{BatchCost, Cost, Decisions, MachineModel};
 use tandem_model::sched::{Job, PolicyFactory};
 use tandem_model::traffic::Mode;
 
-use super::fit::rounded;
 use crate::lab::LabError;
 use crate::live::{self, LanePool, LaneWork, LiveQuery, LiveRun, QuerySet, Round};
 
@@ -54,7 +53,7 @@ pub(in crate::lab) fn measure(
     let costs = rounds.iter().map(|rounds| cost(rounds));
     let any = costs.clone().next().unwrap_or_default();
     let policies = policies.iter().map(|policy| policy.name().to_owned()).zip(costs).collect();
-    Ok(DispatcherProfile { costs: vec![DispatcherCosts { lanes: (cpus + gpus) as u32, any, policies }] })
+    Ok(DispatcherProfile { any, policies })
 }
 
 /// The undisturbed rounds of runs under a policy.
@@ -75,25 +74,18 @@ fn played(lane_pool: &mut LanePool, policy: &dyn PolicyFactory, turn: u64) -> Re
 
 /// Least-squares costs of a round by its events. Relative errors are fitted, which favours short rounds, so that the costs
 /// are then scaled to the time of all rounds.
-fn cost(rounds: &[Round]) -> RoundCost {
-    let rows: Vec<([f64; 4], f64)> = rounds
-        .iter()
-        .map(|round| {
-            let [arrivals, batches, answers] = [round.arrivals, round.batches, round.answers].map(f64::from);
-            ([1.0, arrivals, batches, answers], round.time.0 as f64)
-        })
-        .collect();
-    let [round_ns, arrival_ns, batch_ns, answer_ns] = least_squares(&rows);
-    let fitted = RoundCost { round_ns, arrival_ns, batch_ns, answer_ns };
-    let predicted: f64 = rows.iter().map(|(row, _)| fitted.of(*row)).sum();
-    let measured: f64 = rows.iter().map(|(_, ns)| ns).sum();
+fn cost(rounds: &[Round]) -> Decisions {
+    let row = |round: &Round| {
+        let [arrivals, batches, answers] = [round.arrivals, round.batches, round.answers].map(f64::from);
+        ([1.0, arrivals, batches, answers], round.time.0 as f64)
+    };
+    let rows: Vec<([f64; 4], f64)> = rounds.iter().map(row).collect();
+    let fitted = least_squares(&rows);
+    let time = |events: &[f64; 4]| events.iter().zip(fitted).map(|(count, each)| count * each).sum::<f64>();
+    let (predicted, measured) = rows.iter().fold((0.0, 0.0), |sum, (events, ns)| (sum.0 + time(events), sum.1 + ns));
     let scale = if predicted > 0.0 { measured / predicted } else { 1.0 };
-    RoundCost {
-        round_ns: rounded(round_ns * scale),
-        arrival_ns: rounded(arrival_ns * scale),
-        batch_ns: rounded(batch_ns * scale),
-        answer_ns: rounded(answer_ns * scale),
-    }
+    let [round, arrival, batch, answer] = fitted.map(|ns| Nanos((ns * scale).round() as u64));
+    Decisions { round, arrival, batch, answer }
 }
 
 /// Lanes that wait for the predicted times.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 use tandem_model::cost::MachineProfile;
-use tandem_model::cost::machine_profile::{Slowdown, Spread};
+use tandem_model::cost::machine_profile::{DispatcherProfile, Slowdown, Spread};
 use tandem_model::files::{Digits, Record};
 
 use super::compare::{Compared, Quantity, median};
@@ -73,8 +73,8 @@ impl Number {
     /// Takes it out of a profile.
     pub(super) fn take_out(self, profile: &mut MachineProfile) {
         match self {
-            Self::Dispatcher => profile.dispatcher.costs.clear(),
-            Self::Policies => profile.dispatcher.costs.iter_mut().for_each(|costs| costs.policies.clear()),
+            Self::Dispatcher => profile.dispatcher = DispatcherProfile::default(),
+            Self::Policies => profile.dispatcher.policies.clear(),
             _ => {}
         }
         for lanes in profile.classes.values_mut() {

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tandem_model::base::machine::{Class, PerClass};
 use tandem_model::base::time::Nanos;
-use tandem_model::cost::machine_profile::{DispatcherCosts, DispatcherProfile, RoundCost};
+use tandem_model::cost::Decisions;
+use tandem_model::cost::machine_profile::DispatcherProfile;
 use tandem_model::files::{Digits, Record};
 use tandem_model::study::{Bound, Criterion, Objective};
 use tandem_model::traffic::{ArrivalProcess, Replay};
@@ -192,12 +193,12 @@ impl Cell {
         costs
     }
 
-    /// The dispatcher's costs before the run, on all its lanes; `None` in cells of earlier versions.
+    /// The dispatcher's costs before the run; `None` in cells of earlier versions.
     pub(super) fn dispatcher(&self) -> Option<DispatcherProfile> {
-        let [round_ns, arrival_ns, batch_ns, answer_ns] =
-            [self.round_ns?, self.arrival_ns?, self.batch_ns?, self.answer_ns?].map(|ns| ns.0);
-        let any = RoundCost { round_ns, arrival_ns, batch_ns, answer_ns };
-        Some(DispatcherProfile { costs: vec![DispatcherCosts { lanes: 1, any, policies: BTreeMap::new() }] })
+        let [round, arrival, batch, answer] =
+            [self.round_ns?, self.arrival_ns?, self.batch_ns?, self.answer_ns?].map(|ns| Nanos(ns.0 as u64));
+        let any = Decisions { round, arrival, batch, answer };
+        Some(DispatcherProfile { any, policies: BTreeMap::new() })
     }
 
     /// Its criterion. `p99` was the default objective, which now also bounds the tail.

@@ -17,7 +17,7 @@
 //! | `beside` | factors on the work while lanes of another class are busy |
 //! | `slowdown` | by queries of a batch and busy lanes of the class: mean time over its prediction, and its spread |
 //! | `power` | idle watts of each device, busy watts and energy per query by queries of a batch; only with an energy counter |
-//! | `dispatcher` | by lanes and policy: time per round, arrival, batch and answer |
+//! | `dispatcher` | by policy: time per round, arrival, batch and answer |
 //!
 //! `docs/results/accuracy.md` shows what predictions lose without each of them, and `docs/tried.md` what was taken out. The
 //! ratios belong to the index and the queries that the machine was measured with: queries whose lists exceed the caches slow
@@ -33,7 +33,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use lanes::interpolated;
 pub use lanes::{LaneCosts, Least, Speed};
 pub use power::{EnergyMeter, Power};
 
@@ -142,43 +141,11 @@ impl Default for Slowdown {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DispatcherProfile {
-    /// Costs by number of lanes, ascending.
-    pub costs: Vec<DispatcherCosts>,
-}
-
-/// Costs of the dispatcher with one number of lanes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DispatcherCosts {
-    /// Number of lanes.
-    pub lanes: u32,
-    /// The cost under policies that are not listed.
-    pub any: RoundCost,
-    /// Costs by policy.
+    /// The costs under policies that are not listed.
+    pub any: Decisions,
+    /// The costs by policy.
     #[serde(default)]
-    pub policies: BTreeMap<String, RoundCost>,
-}
-
-/// The cost of a round of the dispatcher, which takes in all due events and then decides once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RoundCost {
-    /// The cost of any round.
-    pub round_ns: f64,
-    /// The cost of each arrival.
-    pub arrival_ns: f64,
-    /// The cost of each ended batch, also of one query, with handing over the next.
-    pub batch_ns: f64,
-    /// The cost of each query of an ended batch.
-    pub answer_ns: f64,
-}
-
-impl RoundCost {
-    /// The time in nanoseconds of one round per unit of `[rounds, arrivals, batches, answers]`.
-    #[must_use]
-    pub fn of(&self, [rounds, arrivals, batches, answers]: [f64; 4]) -> f64 {
-        self.round_ns * rounds + self.arrival_ns * arrivals + self.batch_ns * batches + self.answer_ns * answers
-    }
+    pub policies: BTreeMap<String, Decisions>,
 }
 
 fn one() -> f64 {
@@ -194,20 +161,10 @@ fn is_zero(value: &f64) -> bool {
 }
 
 impl DispatcherProfile {
-    /// The costs on a machine with this number of lanes, under a policy of this name.
+    /// The costs under a policy of this name.
     #[must_use]
-    pub fn decisions(&self, lanes: usize, policy: &str) -> Decisions {
-        let at = |value: fn(&RoundCost) -> f64| {
-            let cost = |point: &DispatcherCosts| value(point.policies.get(policy).unwrap_or(&point.any));
-            let points = self.costs.iter().map(|point| (f64::from(point.lanes), cost(point)));
-            Nanos(interpolated(points, lanes as f64).unwrap_or(0.0).round() as u64)
-        };
-        Decisions {
-            round: at(|cost| cost.round_ns),
-            arrival: at(|cost| cost.arrival_ns),
-            batch: at(|cost| cost.batch_ns),
-            answer: at(|cost| cost.answer_ns),
-        }
+    pub fn decisions(&self, policy: &str) -> Decisions {
+        *self.policies.get(policy).unwrap_or(&self.any)
     }
 }
 
@@ -248,26 +205,5 @@ impl MachineProfile {
     #[must_use]
     pub fn measured_lanes(&self, class: Class) -> u32 {
         self.classes.get(&class).and_then(|lanes| lanes.slowdown.iter().map(|one| one.busy).max()).unwrap_or(0)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn costs_of_the_dispatcher_are_interpolated_by_lanes() {
-        let cost = |ns| RoundCost { round_ns: ns, arrival_ns: ns / 2.0, batch_ns: ns, answer_ns: ns / 4.0 };
-        let at = |lanes, any, slow| DispatcherCosts {
-            lanes,
-            any: cost(any),
-            policies: BTreeMap::from([(String::from("slow"), cost(slow))]),
-        };
-        let profile = DispatcherProfile { costs: vec![at(1, 100.0, 400.0), at(3, 200.0, 800.0)] };
-        let rounds = |lanes, policy| profile.decisions(lanes, policy).round.0;
-        assert_eq!([1, 2, 3, 99].map(|lanes| rounds(lanes, "any")), [100, 150, 200, 200]);
-        assert_eq!(rounds(2, "slow"), 600);
-        assert_eq!(profile.decisions(2, "any").of(2, 1, 4), Nanos(150 + 2 * 75 + 150 + 4 * 38));
-        assert_eq!(DispatcherProfile::default().decisions(2, "any"), Decisions::default());
     }
 }

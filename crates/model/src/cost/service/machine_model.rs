@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::{BatchCost, BatchLoad, BatchTime, Cost};
 use crate::base::ids::ProcessorId;
 use crate::base::machine::{Class, FaultPlan, Machine, PerClass};
@@ -38,15 +40,20 @@ pub struct MachineModel {
 }
 
 /// The dispatcher's costs. A round takes in all due events, then decides once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Decisions {
     /// Time per round.
+    #[serde(rename = "round_ns")]
     pub round: Nanos,
     /// Time per arrival or wake-up.
+    #[serde(rename = "arrival_ns")]
     pub arrival: Nanos,
     /// Time per ended batch, also of one query, with handing over the next.
+    #[serde(rename = "batch_ns")]
     pub batch: Nanos,
     /// Time per query of an ended batch.
+    #[serde(rename = "answer_ns")]
     pub answer: Nanos,
 }
 
@@ -103,7 +110,7 @@ impl MachineModel {
     #[must_use]
     pub fn decisions(&self, policy: &str) -> Decisions {
         match &self.dispatcher {
-            Some(dispatcher) => dispatcher.decisions(self.machine.len(), policy),
+            Some(dispatcher) => dispatcher.decisions(policy),
             None => Decisions::each(self.decision),
         }
     }
