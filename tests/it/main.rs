@@ -51,6 +51,6 @@ fn machine_of_queries(path: &Path, cpu_mean_us: &str) {
     use tandem::cost::MachineProfile;
     use tandem::cost::machine_profile::DispatcherProfile;
     let about = BTreeMap::from([(String::from("cpu_mean_us"), cpu_mean_us.to_owned())]);
-    let profile = MachineProfile::new(about, Idle::Spin, BTreeMap::new(), DispatcherProfile::default(), None);
+    let profile = MachineProfile::new(about, Idle::Spin, BTreeMap::new(), DispatcherProfile::default());
     profile.write(path).unwrap();
 }

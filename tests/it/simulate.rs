@@ -457,7 +457,7 @@ fn energy_is_predicted_from_the_machine_profile_and_not_without_its_energy_per_q
     let profile = |name: &str, power: Option<Power>| {
         let lanes = LaneProfile { power, ..LaneProfile::default() };
         let classes = BTreeMap::from([(Class::GPU, lanes)]);
-        let file = MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, DispatcherProfile::default(), None);
+        let file = MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, DispatcherProfile::default());
         file.write(&dir.path().join(name)).unwrap();
     };
     let query_mj = vec![(1, 170.0), (16, 20.0)];
