@@ -157,7 +157,9 @@ class Sitting:
             return sides | {"held_qps": max(held, default=None), "missed_qps": min(missed, default=None)}, told
         rows = [row for row in read(path) if row["policy"] == one["policy"]]
         gpus = [line.split(": ", 1)[1].strip() for line in open(path) if line.startswith("# gpu: ")]
-        return (rows[0] if rows else sides) | {"gpu": gpus[0] if gpus else "none"}, told
+        row = rows[0] if rows else {}
+        found = {"held_qps": row.get("live_qps"), "missed_qps": row.get("beyond_qps"), "predicted_qps": row.get("max_rate_qps")}
+        return found | {"gpu": gpus[0] if gpus else "none"}, told
 
 
 def drive(device, tandem, data, out, seconds):
