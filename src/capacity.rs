@@ -10,8 +10,9 @@ use tandem_model::sched::PolicyFactory;
 use tandem_model::study::{StudyError, usual_policies};
 
 use super::driven::{DrivenArguments, files, record, words};
-use super::{Failure, interrupts, output};
+use super::{interrupts, output};
 use crate::defaults::Bars;
+use crate::failure::Failure;
 use crate::options::input::IndexAndLog;
 
 /// Find the rate that this machine sustains within a deadline, by live runs.

@@ -16,7 +16,7 @@ use tandem_model::base::ids::DeviceId;
 use tandem_model::base::machine::Class;
 use tandem_model::study::Progress;
 
-use super::Failure;
+use crate::failure::Failure;
 use tandem_report::number::counted;
 
 /// Number of documents of the default index: it is made in seconds, and queries take hundreds of microseconds.
@@ -178,10 +178,7 @@ impl Bars {
     }
 }
 
-/// A GPU executor, with the progress of the upload on standard error.
-///
-/// # Errors
-/// As [`GpuExecutor::new`].
+/// A GPU executor, with the progress of the upload on standard error. Fails as [`GpuExecutor::new`].
 pub(super) fn gpu_executor(
     index: &Arc<Index>,
     bm25: Bm25,

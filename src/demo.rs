@@ -16,7 +16,8 @@ use tandem_model::base::random::Random;
 use tandem_model::files::{check_writable, free_memory_bytes, write_atomically};
 
 use super::index::build_showing;
-use super::{Failure, validate};
+use super::validate;
+use crate::failure::Failure;
 use tandem_report::number::counted;
 use tandem_report::page::{Folder, page};
 
@@ -163,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_has_enough_sentences_for_different_documents_and_queries() {
+    fn the_text_suffices_for_documents_and_queries() {
         let mut all = sentences();
         all.sort_unstable();
         all.dedup();

@@ -19,7 +19,6 @@ use tandem_model::study::StudyError;
 
 use super::inputs::has_option;
 use super::interrupts;
-use super::settings::bad_setting;
 
 /// The exit code if the question has no answer.
 const NO_ANSWER: u8 = 3;
@@ -35,6 +34,11 @@ impl Failure {
     /// Bad usage or input: exit code 2.
     pub fn input(message: impl Into<String>) -> Self {
         Self { message: message.into(), code: 2 }
+    }
+
+    /// A value of `--set` is outside its range.
+    pub(crate) fn setting(key: &str, value: impl std::fmt::Display, expected: &str) -> Self {
+        Self::input(format!("--set {key}={value}: expected {expected} (see `tandem help settings`)"))
     }
 
     /// The work itself failed: exit code 1.
@@ -137,7 +141,7 @@ impl From<PolicyError> for Failure {
             }
             PolicyError::NoProcessors => format!("{e} (--cpus 1, say)"),
             PolicyError::BadOption { option, value, expected } => {
-                return bad_setting(&option.replace(' ', "-"), value, expected);
+                return Self::setting(&option.replace(' ', "-"), value, expected);
             }
         })
     }

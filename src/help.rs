@@ -11,11 +11,11 @@ pub(super) type Purposes = &'static [(&'static str, &'static [&'static str])];
 const HEADINGS: [(&str, &[&str]); 9] = [
     ("Question", &[
         "ms", "deadline_ms", "priority", "objective", "mode", "k", "what", "proof", "limit", "repeats", "rounds", "seed", "model", "folds",
-        "max_depth", "min_leaf", "regret_cpus", "regret_gpus", "by", "file", "max_share", "cases",
+        "max_depth", "min_leaf", "by", "file", "max_share",
     ]),
     ("Input", &[
-        "queries", "log_format", "column", "workload", "docs", "data", "text", "page_rank", "ingest", "qrels", "catalogue",
-        "index_gb", "results", "recorded", "like", "like_queries",
+        "queries", "log_format", "column", "workload", "docs", "data", "text", "page_rank", "qrels", "catalogue",
+        "index_gb", "results", "recorded",
     ]),
     ("Text", &["tokenizer", "stem", "stop_words", "duplicates", "bytes", "mean_length", "vocabulary", "clustering", "correlation"]),
     ("Ranking", &["k1", "b", "idf", "impacts"]),
@@ -23,9 +23,9 @@ const HEADINGS: [(&str, &[&str]); 9] = [
     ("Arrivals", &["rate", "num_queries", "seeds", "arrivals", "replay", "trace", "seconds", "live_seconds", "ids"]),
     ("Machine", &[
         "cpus", "gpus", "streams", "gpu", "gpu_memory", "machine", "multicore", "shards", "replicas", "algorithm", "faults",
-        "on", "speed_up", "batch", "lanes", "memory", "speed_spread", "routing",
+        "on", "speed_up", "batch", "memory", "speed_spread", "routing",
     ]),
-    ("Parts of the work", &["part", "merge", "slurm", "dry_run"]),
+    ("Parts of the work", &["part", "merge"]),
     ("Output", &[
         "out", "log", "perfetto", "format", "verbose", "force", "list", "tag", "samples", "report", "queries_out",
         "permutation_out", "check", "claims", "record",

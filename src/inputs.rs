@@ -11,7 +11,7 @@ use tandem_model::files::protect_input;
 /// Arguments of all commands that name outputs.
 const OUTPUTS: [&str; 7] = ["out", "perfetto", "samples", "report", "folder", "permutation_out", "queries_out"];
 /// Arguments whose folders are collections: every file in them is read.
-const COLLECTIONS: [&str; 3] = ["inputs", "text", "ingest"];
+const COLLECTIONS: [&str; 2] = ["inputs", "text"];
 
 /// The command that was called.
 static CALLED: OnceLock<ArgMatches> = OnceLock::new();

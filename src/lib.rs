@@ -5,9 +5,9 @@
 //!
 //! | member | room | what lives there |
 //! | --- | --- | --- |
-//! | `tandem-model` | [`base`], [`files`] | time, identifiers, processors, seeded randomness, statistics; reading and writing files safely |
+//! | `tandem-base` | [`base`], [`files`] | time, identifiers, processors, seeded randomness, statistics; reading and writing files safely |
 //! | | [`traffic`] | arrivals, traces, priorities, features of queries |
-//! | | [`cost`] | measured workloads, cost models, service times |
+//! | `tandem-model` | [`cost`] | measured workloads, cost models, service times |
 //! | | [`sched`], [`sim`] | policies, the dispatcher, the run log; the simulator |
 //! | | [`study`] | capacity searches, comparisons, sweeps and plans on simulated machines |
 //! | `tandem-engine` | [`corpus`] | readers of text collections and of other engines' files, tokenizers |

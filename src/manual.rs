@@ -3,8 +3,9 @@
 pub(super) mod completions {
     use clap_complete::Shell;
 
+    use crate::command;
+    use crate::failure::Failure;
     use crate::output::say_bytes;
-    use crate::{Failure, command};
 
     /// Print the completions of a shell.
     #[derive(Debug, clap::Args)]
@@ -27,9 +28,10 @@ pub(super) mod man {
     use clap::Command;
     use clap_mangen::Man;
 
+    use crate::failure::Failure;
     use crate::help::Purposes;
     use crate::output::say_bytes;
-    use crate::{Failure, PURPOSES, command, index};
+    use crate::{PURPOSES, command, index};
     use tandem_model::files::write_atomically;
 
     /// Write the manual pages, one per command.

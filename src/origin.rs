@@ -6,7 +6,7 @@ use tandem_model::files::{Provenance, this_machine};
 use tandem_model::study::{Estimates, named_workload_in};
 use tandem_model::traffic::Mode;
 
-use super::Failure;
+use crate::failure::Failure;
 
 /// Keys of a workload file that describe its machine.
 const MACHINE: [&str; 3] = ["machine", "cpu", "gpu"];

@@ -24,7 +24,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tandem_model::files::{Provenance, write_atomically};
 
-use super::Failure;
+use crate::failure::Failure;
 use tandem_report::json::rows_of_csv;
 use tandem_report::table::fitted;
 
@@ -145,10 +145,8 @@ pub(super) fn say_bytes(bytes: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// Prints the document, if there is one, and says whether every line could be printed.
-///
-/// # Errors
-/// The first failure of `outln!`, or what keeps a file of results from being read.
+/// Prints the document, if there is one, and says whether every line could be printed. Fails with the first failure of
+/// `outln!`, or what keeps a file of results from being read.
 pub(super) fn finish() -> Result<(), Failure> {
     if let Some(document) = with_document(Option::take) {
         let mut results = document.values;

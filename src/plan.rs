@@ -18,9 +18,10 @@ use tandem_model::study::{Estimates, SPEED_SPREAD, in_pieces, never_measured};
 use tandem_model::traffic::{Mode, Recording, Replay};
 
 use super::defaults::Bars;
+use super::origin;
 use super::output::{result, say, say_screen};
 use super::result_writer::ResultWriter;
-use super::{Failure, origin};
+use crate::failure::Failure;
 use crate::options::machine::{RoutingArgument, mismatches};
 use crate::options::names::choice;
 use crate::options::question::{DeadlineArgument, ObjectiveArguments};

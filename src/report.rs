@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tandem_model::files::{check_writable, write_atomically};
 
-use super::Failure;
+use crate::failure::Failure;
 use tandem_report::docs::{pages, render};
 use tandem_report::number::counted;
 use tandem_report::page::{Folder, page};

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Failure;
 use super::output::result_file;
+use crate::failure::Failure;
 
 /// The files that were written, and the first failure.
 #[derive(Debug)]

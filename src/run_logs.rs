@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tandem_model::files::{Provenance, check_writable};
 use tandem_model::sched::RunLog;
 
-use super::Failure;
+use crate::failure::Failure;
 use tandem_report::number;
 use tandem_report::perfetto::PerfettoTrace;
 

@@ -9,7 +9,8 @@ use tandem_engine::index::Index;
 use tandem_model::sched::{PolicyKind, PolicyOptions, Shed};
 use tandem_model::traffic::Mode;
 
-use super::{Failure, interrupts};
+use super::interrupts;
+use crate::failure::Failure;
 use crate::options::names::choice;
 use crate::options::question::DeadlineArgument;
 use tandem_http::{ServeOptions, Served, serve};

@@ -17,10 +17,9 @@ use tandem_model::sched::{PolicyOptions, Shed, StealGuard};
 use tandem_model::sim::ShardCosts;
 use tandem_model::traffic::Burstiness;
 
-use super::Failure;
 use super::output::say;
-use crate::options::lists::speed_up;
-use crate::options::machine::{shard_costs, watchdog_ms};
+use crate::failure::Failure;
+use crate::options::lists::{shard_costs, speed_up, watchdog_ms};
 use crate::options::names::choice;
 
 // Headings of settings: the commands that read them.
@@ -150,13 +149,13 @@ impl Settings {
     pub(super) fn burstiness(&self) -> Result<Burstiness, Failure> {
         let &Self { burst_s, burst_ratio, burst_share, .. } = self;
         if !(burst_s > 0.0 && burst_s <= MAX_BURST_S) {
-            return Err(bad_setting("burst-s", burst_s, &format!("above 0, at most {MAX_BURST_S}")));
+            return Err(Failure::setting("burst-s", burst_s, &format!("above 0, at most {MAX_BURST_S}")));
         }
         if !(1.0..=MAX_BURST_RATIO).contains(&burst_ratio) {
-            return Err(bad_setting("burst-ratio", burst_ratio, &format!("1 to {MAX_BURST_RATIO}")));
+            return Err(Failure::setting("burst-ratio", burst_ratio, &format!("1 to {MAX_BURST_RATIO}")));
         }
         Burstiness::new(burst_ratio, burst_share, burst_s)
-            .ok_or_else(|| bad_setting("burst-share", burst_share, "between 0 and 1"))
+            .ok_or_else(|| Failure::setting("burst-share", burst_share, "between 0 and 1"))
     }
 }
 
@@ -253,11 +252,6 @@ fn reason(e: &clap::Error) -> String {
         _ if e.kind() == ErrorKind::ArgumentConflict => String::from("a key is given twice"),
         _ => String::from("expected KEY=VALUE"),
     }
-}
-
-/// The error for a value outside its range.
-pub(super) fn bad_setting(key: &str, value: impl std::fmt::Display, expected: &str) -> Failure {
-    Failure::input(format!("--set {key}={value}: expected {expected} (see `tandem help settings`)"))
 }
 
 /// The error, or for a former option the way to write it now.

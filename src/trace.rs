@@ -7,9 +7,10 @@ use tandem_model::base::ids::QueryId;
 use tandem_model::files::{Provenance, check_writable};
 use tandem_model::traffic::{Mode, Trace, TraceSummary};
 
+use super::origin;
 use super::output::result;
 use super::settings::SetArguments;
-use super::{Failure, origin};
+use crate::failure::Failure;
 use crate::options::arrivals::{ProcessArguments, own_rate};
 use crate::options::lists::parse_rate;
 use crate::options::names::choice;

@@ -14,8 +14,8 @@ use tandem_model::study::StudyError;
 
 use super::defaults::{Bars, synthetic_index};
 use super::driven::{DrivenArguments, files, record, words};
-use super::settings::bad_setting;
-use super::{Failure, interrupts, output};
+use super::{interrupts, output};
+use crate::failure::Failure;
 use crate::options::input::LogForm;
 use tandem_report::validation::delay_chart;
 
@@ -68,7 +68,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return record::judge(folder, out, arguments.given_costs, driven.settings.accept);
     }
     if driven.settings.accept {
-        return Err(bad_setting("accept", true, "--recorded, whose errors it accepts"));
+        return Err(Failure::setting("accept", true, "--recorded, whose errors it accepts"));
     }
     let mut question = driven.check(Effort::quick(), out)?;
     let (index, log, index_name) = open(arguments)?;

@@ -141,8 +141,8 @@ fn assert_survived(outcome: &LiveOutcome, kind: FaultKind) {
 }
 
 #[test]
-fn a_kernel_that_writes_where_it_may_not_costs_the_lane_its_gpu_and_no_query_its_answer() {
-    in_its_own_process("a_kernel_that_writes_where_it_may_not_costs_the_lane_its_gpu_and_no_query_its_answer", || {
+fn an_illegal_write_costs_the_gpu_and_no_answer() {
+    in_its_own_process("an_illegal_write_costs_the_gpu_and_no_answer", || {
         let outcome = run_on_gpu(PATIENT, |context| {
             let module = context.load_module(Ptx::from_src(WILD)).unwrap();
             let wild = module.load_function("wild").unwrap();
@@ -159,8 +159,8 @@ fn a_kernel_that_writes_where_it_may_not_costs_the_lane_its_gpu_and_no_query_its
 }
 
 #[test]
-fn a_gpu_that_never_answers_is_left_by_the_watchdog_and_no_query_is_lost() {
-    in_its_own_process("a_gpu_that_never_answers_is_left_by_the_watchdog_and_no_query_is_lost", || {
+fn the_watchdog_leaves_a_hanging_gpu_and_loses_no_query() {
+    in_its_own_process("the_watchdog_leaves_a_hanging_gpu_and_loses_no_query", || {
         let flag = flag();
         let outcome = run_on_gpu(WATCHDOG, |context| occupy(context, flag));
         flag.store(1, Ordering::SeqCst);
@@ -171,8 +171,8 @@ fn a_gpu_that_never_answers_is_left_by_the_watchdog_and_no_query_is_lost() {
 }
 
 #[test]
-fn a_gpu_that_never_answers_ends_every_use_in_an_error_and_all_can_be_dropped() {
-    let name = "a_gpu_that_never_answers_ends_every_use_in_an_error_and_all_can_be_dropped";
+fn a_hanging_gpu_ends_every_use_in_an_error() {
+    let name = "a_hanging_gpu_ends_every_use_in_an_error";
     in_a_process_that_waits(name, WAIT_S, || {
         let index = write_index();
         let executor = || GpuExecutor::new(&index, Bm25::default()).unwrap();

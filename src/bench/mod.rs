@@ -3,17 +3,11 @@
 //! Other work on a shared machine can double times for tens of seconds. Compared parts therefore take turns in short rounds, and
 //! the least time over the rounds counts. A disturbance changes a result only if it hits the same part in every round.
 
-#[cfg(feature = "papers")]
-mod codecs;
-mod dispatcher;
-mod energy;
 #[cfg(feature = "gpu")]
 mod gpu;
 #[cfg(not(feature = "gpu"))]
 #[path = "no_gpu.rs"]
 mod gpu;
-mod ingest;
-mod intervals;
 mod operators;
 mod simulator;
 mod sizes;
@@ -29,14 +23,14 @@ use tandem_engine::query::Query;
 use tandem_model::files::{Digits, Provenance, Record, check_writable, write_csv};
 use tandem_model::sched::PolicyKind;
 
-use super::Failure;
 use super::output::{result_file, say, say_screen};
+use crate::failure::Failure;
 use crate::options::input::IndexAndLog;
 use crate::options::machine::GpuMemoryArguments;
 use crate::options::names::choice;
 use crate::options::question::check_k;
 
-/// Measure parts of the program: codecs, operators, simulator, dispatcher, GPU and others.
+/// Measure parts of the program: index, operators, simulator and GPU.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  tandem bench --what operators,simulator\n  tandem bench my-index --queries log.tsv --what operators --rounds 20"
@@ -54,7 +48,7 @@ pub(super) struct Arguments {
     #[arg(short, value_name = "K", value_delimiter = ',', default_values_t = [10, 1000])]
     k: Vec<usize>,
     /// Parts to measure, separated by commas
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = DEFAULT_PARTS.to_vec())]
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = DEFAULT_PARTS)]
     what: Vec<Part>,
     /// Simulator: numbers of queries per run, separated by commas; runs of over 200000 have fewer rounds
     #[arg(long, value_name = "LIST", default_value = "2e5")]
@@ -62,15 +56,6 @@ pub(super) struct Arguments {
     /// Simulator: policies, separated by commas [default: all]
     #[arg(long, value_name = "NAME", value_parser = choice::<PolicyKind>(), value_delimiter = ',')]
     policy: Vec<PolicyKind>,
-    /// Intervals: number of searches per queue, with different seeds
-    #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u16).range(1..=10_000))]
-    cases: u16,
-    /// Dispatcher: number of CPU lanes of its machine
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    lanes: u16,
-    /// Ingest: files of text that are indexed repeatedly, as in `index build`
-    #[arg(long, value_name = "FILE", value_delimiter = ',')]
-    ingest: Vec<PathBuf>,
     #[command(flatten)]
     gpu_memory: GpuMemoryArguments,
     /// Folder of bench.csv
@@ -83,34 +68,17 @@ pub(super) struct Arguments {
 enum Part {
     /// Size per posting, by part of the index
     Index,
-    /// Compression and decoding rates of codecs
-    #[cfg(feature = "papers")]
-    Codecs,
     /// Times of queries, by operator and processor
     Operators,
     /// Time of a simulated query, by policy
     Simulator,
-    /// Coverage of capacity intervals, on queues with a closed form (not by default; minutes)
-    Intervals,
-    /// Time of the dispatcher per job, by policy, and its highest rate with a thread per lane (not by default)
-    Dispatcher,
-    /// Query rate while other cores index (not by default)
-    Ingest,
-    /// Energy per query on the GPU, by batch size and load (not by default)
-    Energy,
     /// GPU kernels against the limits of the device
     Gpu,
     /// Only the times of queries on the GPU
     GpuQueries,
 }
 
-const DEFAULT_PARTS: &[Part] = &[
-    Part::Index,
-    #[cfg(feature = "papers")]
-    Part::Codecs,
-    Part::Operators,
-    Part::Simulator,
-];
+const DEFAULT_PARTS: [Part; 3] = [Part::Index, Part::Operators, Part::Simulator];
 
 /// A measurement: part, name, metric with its unit, and value.
 struct Measurement {
@@ -133,15 +101,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     for part in &arguments.what {
         let (note, rows) = match part {
             Part::Index => sizes::measure(arguments)?,
-            #[cfg(feature = "papers")]
-            Part::Codecs => codecs::measure(arguments)?,
             Part::Operators => operators::measure(arguments)?,
-            Part::Ingest => ingest::measure(arguments)?,
-            Part::Intervals => intervals::measure(arguments.cases)?,
-            Part::Energy => energy::measure(arguments)?,
             Part::Gpu => gpu::measure(arguments)?,
             Part::GpuQueries => gpu::measure_queries(arguments)?,
-            Part::Dispatcher => dispatcher::measure(arguments)?,
             Part::Simulator => simulator::measure(&sizes, &arguments.policy, arguments.rounds as usize)?,
         };
         notes += &note;
@@ -158,17 +120,17 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// A line of `bench.csv`, as it is written.
 #[derive(Debug, Serialize, Deserialize)]
-struct Line {
+struct BenchLine {
     part: Cow<'static, str>,
     name: String,
     metric: Cow<'static, str>,
     value: Digits<6>,
 }
 
-impl Record for Line {}
+impl Record for BenchLine {}
 
 fn write(path: &Path, measurements: &[Measurement]) -> Result<(), Failure> {
-    let line = |measurement: &Measurement| Line {
+    let line = |measurement: &Measurement| BenchLine {
         part: measurement.part.into(),
         name: measurement.name.clone(),
         metric: measurement.metric.into(),

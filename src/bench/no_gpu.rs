@@ -3,7 +3,7 @@
 use tandem_engine::search::device::list_gpus;
 
 use super::{Arguments, Measurement};
-use crate::Failure;
+use crate::failure::Failure;
 
 /// Fails: this build cannot measure a GPU.
 pub(super) fn measure(_: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {

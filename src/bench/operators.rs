@@ -12,7 +12,8 @@ use tandem_model::base::quantile::Times;
 use tandem_model::traffic::Mode;
 
 use super::{Arguments, Measurement, input};
-use crate::{Failure, defaults};
+use crate::defaults;
+use crate::failure::Failure;
 use tandem_report::number::counted;
 
 /// A way to answer queries on one of the machine's processors.

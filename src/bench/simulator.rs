@@ -12,7 +12,7 @@ use tandem_model::study::{Estimates, draw_all, named_workload, sim_queries};
 use tandem_model::traffic::{ArrivalProcess, Mode};
 
 use super::Measurement;
-use crate::Failure;
+use crate::failure::Failure;
 use crate::options::lists::numbers;
 
 /// Number of queries up to which a run is played in all rounds.

@@ -3,7 +3,7 @@
 use tandem_engine::index::index_sizes;
 
 use super::{Arguments, Measurement, index};
-use crate::Failure;
+use crate::failure::Failure;
 
 pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {
     let (index, _) = index(arguments)?;

@@ -17,8 +17,8 @@ use tandem_model::files::check_writable;
 use tandem_model::sched::{BuiltIn, PolicyKind};
 use tandem_model::study::short_runs;
 
-use super::Failure;
 use super::settings::SetArguments;
+use crate::failure::Failure;
 use crate::options::arrivals::{ProcessArguments, any_rate};
 use crate::options::machine::{GpuMemoryArguments, MachineProfileArgument};
 use crate::options::names::choice;

@@ -15,8 +15,8 @@ use tandem_model::files::Provenance;
 use tandem_model::study::Estimates;
 
 use super::DrivenArguments;
-use crate::Failure;
 use crate::defaults::{self, Bars, warn_of_few_cores};
+use crate::failure::Failure;
 use crate::options::machine::{mismatches, workers_here};
 
 /// Number of measured runs per query.

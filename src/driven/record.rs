@@ -13,8 +13,9 @@ use tandem_model::sched::PolicyOptions;
 
 use super::DrivenArguments;
 use crate::defaults::Bars;
+use crate::failure::Failure;
+use crate::interrupts;
 use crate::output::{is_verbose, result_file};
-use crate::{Failure, interrupts};
 use tandem_report::number::counted;
 use tandem_report::recorded::{ablation_table, cell_table, record_table};
 

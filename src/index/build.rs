@@ -13,7 +13,7 @@ use tandem_model::files::{InputError, free_memory_bytes, read_lines};
 
 use super::parameters::Bm25Arguments;
 use super::{Duplicates, IndexOut, give, say_repeated};
-use crate::Failure;
+use crate::failure::Failure;
 use crate::options::names::choice;
 use crate::output::is_verbose;
 

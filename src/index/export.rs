@@ -7,8 +7,8 @@ use tandem_engine::index::Index;
 use tandem_engine::indexing::exchange::export_ciff;
 
 use super::parameters::is_ciff;
-use crate::Failure;
 use crate::defaults::progress;
+use crate::failure::Failure;
 
 /// Export an index to other engines: a CIFF file.
 #[derive(Debug, clap::Args)]

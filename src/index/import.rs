@@ -11,8 +11,8 @@ use tandem_engine::indexing::exchange::{ImportOptions, import};
 
 use super::parameters::{Bm25Arguments, is_ciff};
 use super::{Duplicates, IndexOut, say_repeated};
-use crate::Failure;
 use crate::defaults::progress;
+use crate::failure::Failure;
 
 /// The tokenizer of queries if neither the user nor the file names one.
 const ASSUMED_TOKENIZER: &str = "ascii";

@@ -9,7 +9,7 @@ use tandem_model::base::ids::TermId;
 use tandem_model::base::quantile::nearest_rank;
 
 use super::give;
-use crate::Failure;
+use crate::failure::Failure;
 use crate::output::is_verbose;
 
 /// Describe an index: counts, sizes, bits per posting, list lengths.

@@ -19,8 +19,8 @@ use tandem_engine::indexing::reorder::keep_last;
 use tandem_model::files::{check_writable, remove_dir_all};
 
 pub(super) use self::parameters::bytes;
-use super::Failure;
 use super::output::{is_json, result};
+use crate::failure::Failure;
 
 /// Make, change, describe and exchange indexes.
 #[derive(Debug, clap::Args)]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tandem_engine::index::{Bm25, Idf};
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::options::names::choice;
 
 /// The parameters of BM25, for the score bounds that the index stores.

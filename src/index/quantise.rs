@@ -7,7 +7,7 @@ use tandem_engine::index::Index;
 use tandem_engine::indexing::quantise;
 
 use super::{IndexOut, give};
-use crate::Failure;
+use crate::failure::Failure;
 
 /// Replace frequencies by 8-bit impacts: faster searches, another ranking.
 #[derive(Debug, clap::Args)]

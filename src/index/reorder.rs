@@ -11,8 +11,8 @@ use tandem_model::base::ids::DocId;
 use tandem_model::files::{check_writable, write_atomically};
 
 use super::{IndexOut, give};
-use crate::Failure;
 use crate::defaults::progress;
+use crate::failure::Failure;
 
 /// Renumber documents: similar ones together (smaller, faster), or by a given order.
 #[derive(Debug, clap::Args)]

@@ -7,20 +7,16 @@ use std::path::{Path, PathBuf};
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 
 use serde_json::json;
-use tandem_engine::index::{FILE_NAME, Index};
+use tandem_engine::index::FILE_NAME;
 use tandem_engine::indexing::BuildError;
-use tandem_engine::indexing::synth::{Likeness, SynthOptions, TextOptions, build_synthetic, fit, write_text};
-use tandem_engine::query::LogOptions;
-use tandem_model::base::ids::TermId;
+use tandem_engine::indexing::synth::{SynthOptions, TextOptions, build_synthetic, write_text};
 use tandem_model::files::{check_writable, write_atomically};
 
 use super::IndexOut;
-use crate::Failure;
-use crate::defaults::{progress, read_queries};
+use crate::defaults::progress;
+use crate::failure::Failure;
 use crate::output::{is_json, result};
 
-/// Number of queries that a fit draws.
-const FIT_QUERIES: usize = 2000;
 /// `SynthOptions::FITTED_CLUSTERING` and `FITTED_CORRELATION` as options.
 const FITTED_CLUSTERING: &str = "0.1";
 const FITTED_CORRELATION: &str = "1";
@@ -59,12 +55,6 @@ pub(super) struct Arguments {
     /// Correlation of the terms of a topic, in documents and in queries, 0 to 1 [without a value: as in the English Wikipedia]
     #[arg(long, value_name = "R", num_args = 0..=1, default_value_t = 0.0, default_missing_value = FITTED_CORRELATION, conflicts_with = "text")]
     correlation: f64,
-    /// Index to which clustering and correlation are fitted, by its gaps and its share of ANDs with ten results
-    #[arg(long, value_name = "INDEX", requires = "like_queries", conflicts_with_all = ["text", "clustering", "correlation"])]
-    like: Option<PathBuf>,
-    /// Query log of --like
-    #[arg(long, value_name = "FILE", requires = "like")]
-    like_queries: Option<PathBuf>,
     /// Number of queries to draw; their lists have 0.148 N postings on average, as in Ding et al. 2009
     #[arg(long, value_name = "M", default_value_t = 0)]
     num_queries: usize,
@@ -88,7 +78,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(path) = &arguments.queries_out {
         check_writable(path)?;
     }
-    let mut options = SynthOptions {
+    let options = SynthOptions {
         num_docs: num_docs(arguments)?,
         seed: arguments.seed,
         mean_length: arguments.mean_length,
@@ -99,9 +89,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         correlation: arguments.correlation,
         threads: arguments.cpus.and_then(|threads| NonZeroUsize::new(threads.into())),
     };
-    if let (Some(index), Some(queries)) = (&arguments.like, &arguments.like_queries) {
-        options = fitted(index, queries, &options)?;
-    }
     let style = ProgressStyle::with_template("{wide_bar} {human_pos} of about {human_len} postings, {eta} left");
     let bar = ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     let made = build_synthetic(&options, &arguments.out.out, &|done, expected| {
@@ -139,28 +126,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     });
     result("index", made);
     Ok(())
-}
-
-/// The options with the shape of an index's lists.
-fn fitted(index: &Path, queries: &Path, options: &SynthOptions) -> Result<SynthOptions, Failure> {
-    let index = Index::open(index)?;
-    let queries = read_queries(queries, &LogOptions::default(), &index)?;
-    let terms: Vec<Vec<TermId>> =
-        queries.iter().map(|query| query.terms.iter().map(|term| term.term).collect()).collect();
-    let target = Likeness::of_index(&index, &terms);
-    // The share of ANDs with ten results grows with the collection, so that a collection of equal size is fitted.
-    let like = SynthOptions { num_docs: index.num_docs(), num_queries: FIT_QUERIES, ..options.clone() };
-    let (found, likeness) = fit(&target, &like)?;
-    let clustering = found.clustering.unwrap_or_default();
-    outln!(
-        "clustering  {clustering:>15.4}, {:.3} bits saved a gap (the index: {:.3})",
-        likeness.gap_bits,
-        target.gap_bits
-    );
-    let [ours, theirs] = [likeness, target].map(|likeness| 100.0 * likeness.full_ands);
-    outln!("correlation {:>15.4}, {ours:.1} % of ANDs with ten results (the index: {theirs:.1} %)", found.correlation);
-    result("fit", json!({"clustering": clustering, "correlation": found.correlation, "full_ands": likeness.full_ands}));
-    Ok(SynthOptions { clustering: found.clustering, correlation: found.correlation, ..options.clone() })
 }
 
 /// Documents of an index.

@@ -16,10 +16,11 @@ use tandem_model::study::{Estimates, traced};
 use tandem_model::traffic::{Mode, Trace};
 
 use self::session::Session;
+use super::interrupts;
 use super::output::say;
 use super::run_logs::LogArguments;
 use super::settings::SetArguments;
-use super::{Failure, interrupts};
+use crate::failure::Failure;
 use crate::options::arrivals::{ArrivalArguments, no_rates, not_in, own_rate};
 use crate::options::input::IndexAndLog;
 use crate::options::machine::{FaultArguments, GpuArguments, GpuMemoryArguments, MachineProfileArgument, workers_here};

@@ -9,8 +9,8 @@ use tandem_model::study::Estimates;
 use tandem_model::traffic::Trace;
 
 use super::{Arguments, workers};
-use crate::Failure;
 use crate::defaults::{self, Bars, warn_of_few_cores};
+use crate::failure::Failure;
 use crate::output::say;
 
 /// Number of queries that are measured without a workload: a few seconds of work.

@@ -11,7 +11,7 @@ use tandem_model::traffic::TimeScale;
 
 use super::node::gpu_in_words;
 use super::{Arguments, Plan};
-use crate::Failure;
+use crate::failure::Failure;
 use crate::output::{is_verbose, say, say_screen};
 use crate::result_writer::ResultWriter;
 use crate::run_logs::KeptRuns;

@@ -7,7 +7,7 @@ use tandem_model::traffic::{ArrivalProcess, Mode, Recording, Replay};
 
 use super::lists::parse_rates;
 use super::names::choice;
-use crate::Failure;
+use crate::failure::Failure;
 use crate::settings::Settings;
 use tandem_report::number;
 

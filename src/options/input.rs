@@ -7,7 +7,8 @@ use tandem_engine::index::{FILE_NAME, Index};
 use tandem_engine::query::{LogFormat, LogOptions};
 
 use super::names::choice;
-use crate::{Failure, defaults};
+use crate::defaults;
+use crate::failure::Failure;
 
 /// An index and a query log: those that the user names, or a synthetic index with its queries.
 #[derive(Clone, Debug, clap::Args)]

@@ -15,11 +15,12 @@ use tandem_model::files::this_machine;
 use tandem_model::sim::{ClusterShape, Routing, ShardCosts};
 use tandem_model::study::{NamedMachine, read_faults};
 
+use crate::defaults;
+use crate::failure::Failure;
 use crate::index::bytes;
 use crate::options::names::choice;
 use crate::output::result;
 use crate::settings::Settings;
-use crate::{Failure, defaults};
 
 /// The largest accepted number of processors of a class.
 pub(crate) const MAX_PROCESSORS: usize = 1024;
@@ -178,24 +179,6 @@ impl GpuMemoryArguments {
     }
 }
 
-/// The largest accepted spread of costs between shards.
-const MAX_SPREAD: f64 = 3.0;
-
-/// Reads the costs of a query on other shards: `independent`, or `alike=S`.
-///
-/// By default S is 0.1: what four quarters of 261,409 articles of English Wikipedia, in order of their pages, differed by in
-/// 1,346 of the TREC 2005 efficiency queries (OR, top 10), after the noise of repeats was taken out. Dealt out one by one they
-/// differed by 0.08.
-pub(crate) fn shard_costs(text: &str) -> Result<ShardCosts, String> {
-    let text = text.trim();
-    let spread = || text.strip_prefix("alike")?.strip_prefix('=').map_or(Some(0.0), |spread| spread.parse().ok());
-    let costs = match text {
-        "independent" => Some(ShardCosts::Independent),
-        _ => spread().filter(|spread| (0.0..=MAX_SPREAD).contains(spread)).map(ShardCosts::Alike),
-    };
-    costs.ok_or_else(|| format!("{text:?}, expected independent, or alike=S with S from 0 to {MAX_SPREAD}"))
-}
-
 /// How queries are spread over equal machines.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct RoutingArgument {
@@ -257,9 +240,6 @@ pub(crate) fn cluster_in_words(shape: &ClusterShape) -> String {
     )
 }
 
-/// Limits of the watchdog: a shorter one mistakes long queries for dead lanes, a longer one never acts.
-const WATCHDOG_MS: std::ops::RangeInclusive<f64> = 1.0..=600_000.0;
-
 /// The lanes that fail.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct FaultArguments {
@@ -267,12 +247,6 @@ pub(crate) struct FaultArguments {
     /// or `memory`; the last two have a duration. Lanes are numbered from 0, CPU workers first
     #[arg(long, value_name = "FILE")]
     pub(crate) faults: Option<PathBuf>,
-}
-
-/// Reads the watchdog's limit, in milliseconds.
-pub(crate) fn watchdog_ms(text: &str) -> Result<f64, String> {
-    let ms = text.parse().ok().filter(|ms| WATCHDOG_MS.contains(ms));
-    ms.ok_or_else(|| format!("expected {} to {}", WATCHDOG_MS.start(), WATCHDOG_MS.end()))
 }
 
 impl FaultArguments {

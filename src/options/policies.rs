@@ -5,7 +5,7 @@ use tandem_model::cost::MachineModel;
 use tandem_model::sched::{BuiltIn, PolicyFactory, PolicyKind, PolicyOptions};
 use tandem_model::study::{QueryLengths, usual_policies};
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::settings::Settings;
 
 impl Settings {

@@ -7,7 +7,7 @@ use tandem_model::sim::Arrivals;
 use tandem_model::traffic::Priorities;
 
 use super::question::DeadlineArgument;
-use crate::Failure;
+use crate::failure::Failure;
 
 /// The priorities of queries.
 #[derive(Clone, Debug, clap::Args)]

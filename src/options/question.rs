@@ -8,7 +8,7 @@ use tandem_model::traffic::Mode;
 
 use super::arrivals::parse_seeds;
 use super::names::choice;
-use crate::Failure;
+use crate::failure::Failure;
 
 /// The default deadline: half of the 0.1 s within which an answer feels immediate (Miller, "Response time in man-computer
 /// conversational transactions", 1968). The other half is for the network, for merging the nodes' answers and for drawing

@@ -17,8 +17,8 @@ use tandem_model::study::{Estimates, about_queries};
 use tandem_model::traffic::Mode;
 
 use super::Arguments;
-use crate::Failure;
 use crate::defaults::Bars;
+use crate::failure::Failure;
 use crate::options::machine::MACHINE_PROFILE;
 use crate::output::result;
 use tandem_report::table::Table;

@@ -23,9 +23,10 @@ use tandem_model::cost::{SpeedUp, Workload};
 use tandem_model::files::{Provenance, check_writable};
 use tandem_model::traffic::Mode;
 
+use super::defaults;
 use super::output::{is_verbose, result};
 use super::settings::SetArguments;
-use super::{Failure, defaults};
+use crate::failure::Failure;
 use crate::options::input::IndexAndLog;
 use crate::options::machine::GpuMemoryArguments;
 use crate::options::names::choice;

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 use tandem_model::files::{Provenance, check_writable};
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::output::{result, result_file, say, say_screen};
 use tandem_papers::{Claim, Verdict, check, judge_folder, write_claims};
 use tandem_report::table::Table;

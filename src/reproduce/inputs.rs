@@ -10,7 +10,8 @@ use tandem_engine::query::{LogOptions, Query};
 use tandem_model::files::free_memory_bytes;
 
 use super::Arguments;
-use crate::{Failure, defaults, index::build_showing};
+use crate::failure::Failure;
+use crate::{defaults, index::build_showing};
 use tandem_papers::{Input, RealLog};
 
 /// With fewer cores than this, synthetic indexes are smaller, so that each experiment takes minutes.

@@ -13,9 +13,9 @@ use tandem_engine::search::device::list_gpus;
 use tandem_model::files::{Provenance, check_writable, this_machine};
 use tandem_model::traffic::Mode;
 
-use super::Failure;
 use super::defaults::Bars;
 use super::output::{is_verbose, result, result_file, say, say_screen};
+use crate::failure::Failure;
 use crate::options::input::LogForm;
 use crate::options::names::choice;
 use crate::options::question::{check_k, check_seconds};

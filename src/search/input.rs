@@ -11,8 +11,8 @@ use tandem_model::files::InputError;
 use tandem_model::traffic::Mode;
 
 use super::Arguments;
-use crate::Failure;
 use crate::defaults::{default_index, read_queries};
+use crate::failure::Failure;
 use tandem_report::number::counted;
 
 /// Number of queries of the default log that are answered if none are given.

@@ -12,7 +12,7 @@ use tandem_model::files::{Provenance, write_atomically};
 
 use super::answers::Answers;
 use super::{Arguments, Format};
-use crate::Failure;
+use crate::failure::Failure;
 use crate::output::{SCREEN_LINES, is_verbose, result};
 use tandem_report::number::counted;
 use tandem_report::trec::{Ranking, printable, write_run_csv, write_run_trec};

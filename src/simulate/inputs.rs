@@ -8,7 +8,7 @@ use tandem_model::study::{GPU_LANE_DEPTH, draw_all, traced};
 use tandem_model::traffic::ArrivalProcess;
 
 use super::Arguments;
-use crate::Failure;
+use crate::failure::Failure;
 use crate::options::arrivals::{not_in, own_rate};
 use crate::options::priorities::check_assigned;
 use crate::origin;

@@ -20,7 +20,8 @@ use super::output::{is_verbose, result, say, say_screen};
 use super::result_writer::ResultWriter;
 use super::run_logs::{KeptRuns, LogArguments};
 use super::settings::SetArguments;
-use super::{Failure, interrupts, origin};
+use super::{interrupts, origin};
+use crate::failure::Failure;
 use crate::options::arrivals::ArrivalArguments;
 use crate::options::machine::{ClusterArguments, FaultArguments, MachineProfileArgument};
 use crate::options::names::choice;
@@ -91,7 +92,7 @@ pub(super) struct Arguments {
     mode: Option<Mode>,
     /// Cost estimates that policies see: `model` (boosted trees fitted to the workload; each query is estimated by a model that
     /// was fitted without it, or a column `predicted_us` if there is one), other kinds of model likewise (`cart`, `lengths`, `m5`,
-    /// `forest`, `work`), `oracle` (the measured times), a model file, or the name of a shipped model. A table of service times
+    /// `work`), `oracle` (the measured times), a model file, or the name of a shipped model. A table of service times
     /// without predictions always uses `oracle`
     #[arg(long, value_name = "WHAT", default_value = "model")]
     estimates: String,

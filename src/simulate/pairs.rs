@@ -5,8 +5,8 @@ use tandem_model::files::{Digits, Record, write_csv};
 use tandem_model::study::{Comparison, Difference, PolicyResults, in_pieces, paired};
 
 use super::simulation::Simulation;
-use crate::Failure;
 use crate::defaults::Bars;
+use crate::failure::Failure;
 use crate::output::{say, say_screen};
 use crate::result_writer::ResultWriter;
 use tandem_report::number::{counted, text};

@@ -14,9 +14,10 @@ use tandem_model::traffic::{ArrivalProcess, Recording, Replay};
 
 use super::inputs::{arrivals, counts, cpus_in_words, gpus_in_words, named_rates, processors, wants_gpu};
 use super::{Arguments, Part};
+use crate::failure::Failure;
 use crate::options::arrivals::{any_rate, own_rate};
 use crate::options::machine::{check_processors, cluster_in_words, mismatches};
-use crate::{Failure, origin};
+use crate::origin;
 use serde_json::{Value, json};
 use tandem_report::number::{self, counted};
 

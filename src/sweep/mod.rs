@@ -1,7 +1,6 @@
 //! `tandem sweep`: simulations over a product of parameters, in parts for any number of machines.
 
 mod report;
-mod slurm;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,11 +21,11 @@ use tandem_model::traffic::Mode;
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::report::{answer, chart, table};
-use self::slurm::Job;
 use super::defaults::progress;
 use super::output::{result, result_file, say, say_screen};
 use super::settings::{SetArguments, Settings};
-use super::{Failure, interrupts, origin};
+use super::{interrupts, origin};
+use crate::failure::Failure;
 use crate::options::arrivals::{ArrivalArguments, any_rate, own_rate};
 use crate::options::lists::{counts, numbers};
 use crate::options::machine::{MAX_PROCESSORS, MachineProfileArgument, RoutingArgument, check_nodes, mismatches};
@@ -98,17 +97,11 @@ pub(super) struct Arguments {
     #[arg(short, long, value_name = "DIR", default_value = "out/sweep")]
     out: PathBuf,
     /// Simulate only part I of N, counted from 1, and do not merge
-    #[arg(long, value_name = "I/N", conflicts_with_all = ["merge", "slurm"])]
+    #[arg(long, value_name = "I/N", conflicts_with = "merge")]
     part: Option<String>,
     /// Only join the parts
-    #[arg(long, conflicts_with = "slurm")]
+    #[arg(long)]
     merge: bool,
-    /// Submit the sweep to Slurm: an array of N jobs, and one job that joins their parts
-    #[arg(long, value_name = "N")]
-    slurm: Option<usize>,
-    /// With --slurm: write the scripts without submitting them
-    #[arg(long, requires = "slurm")]
-    dry_run: bool,
     #[command(flatten)]
     settings: SetArguments,
 }
@@ -117,9 +110,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let axes = axes(arguments)?;
     let part = arguments.part.as_deref().map(parse_part).transpose()?;
     check_writable(&arguments.out.join("sweep.csv"))?;
-    if let Some(jobs) = arguments.slurm {
-        return Job::new(jobs, &arguments.out)?.submit(arguments.dry_run);
-    }
     let (digest, options, instead) = options(arguments, &axes)?;
     let process = options.process.clone();
     let estimates = options.estimates.name().to_owned();

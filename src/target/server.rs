@@ -9,7 +9,7 @@ use tandem_model::files::{Provenance, check_writable};
 use tandem_model::sim::Routing;
 use tandem_model::study::Progress;
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::options::input::LogForm;
 use crate::options::names::choice;
 use crate::options::question::{DeadlineArgument, check_k};

@@ -1,6 +1,5 @@
 //! `tandem train`: fits cost models to measured workloads and reports their error.
 
-mod regret;
 mod report;
 
 use std::path::PathBuf;
@@ -9,12 +8,9 @@ use serde_json::json;
 use tandem_model::cost::{Model, ModelFile, ModelKind, TrainError, TrainOptions, Workload, train};
 use tandem_model::files::{Provenance, check_writable};
 use tandem_model::study::named_workload;
-use tandem_model::traffic::Mode;
 
-use crate::Failure;
-use crate::options::machine::MachineProfileArgument;
+use crate::failure::Failure;
 use crate::options::names::choice;
-use crate::options::question::DeadlineArgument;
 use crate::origin::check_same_machine;
 use crate::output::{is_verbose, result};
 use tandem_report::table::Table;
@@ -34,23 +30,10 @@ pub(super) struct Arguments {
     /// Kind of model
     #[arg(long, value_parser = choice::<ModelKind>(), default_value = ModelKind::default().name())]
     model: ModelKind,
-    /// Folder for a study of the errors: by kind of model and by tenth of the queries, the worth of each feature, the gain of
-    /// more queries, and the regret of policies
+    /// Folder for a study of the errors: by kind of model and by tenth of the queries, the worth of each feature, and the gain
+    /// of more queries
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
-    /// Regret in --report: numbers of CPU workers of the simulated machines; 0 leaves regret out
-    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 16])]
-    regret_cpus: Vec<usize>,
-    /// Regret in --report: numbers of GPUs of the simulated machines [default: 1 if GPU times were measured, else 0]
-    #[arg(long, value_name = "N", value_delimiter = ',')]
-    regret_gpus: Vec<usize>,
-    /// Regret in --report: how the terms of a query combine; selects rows of the workload
-    #[arg(long, value_parser = choice::<Mode>(), default_value = Mode::Or.name())]
-    mode: Mode,
-    #[command(flatten)]
-    deadline: DeadlineArgument,
-    #[command(flatten)]
-    machine: MachineProfileArgument,
     /// Number of folds of the cross-validation
     #[arg(long, default_value_t = TrainOptions::default().folds)]
     folds: usize,
@@ -67,14 +50,10 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check_writable(&arguments.out)?;
-    arguments.deadline.checked()?;
     if let Some(dir) = &arguments.report {
         check_writable(&dir.join(report::ERRORS))?;
     }
     let (names, workload) = read(&arguments.workloads)?;
-    if arguments.regret_gpus.iter().any(|&gpus| gpus > 0) && !regret::has_gpu_times(&workload) {
-        return Err(Failure::input(format!("--regret-gpus: no query of {names} was measured on a GPU")));
-    }
     let options = TrainOptions {
         model: arguments.model,
         folds: arguments.folds,
@@ -103,13 +82,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     give(&models);
     models.write(&arguments.out)?;
     outln!("models: {}", arguments.out.display());
-    match &arguments.report {
-        Some(dir) => {
-            report::write(dir, &names, &workload, &options)?;
-            regret::write(dir, &names, &workload.only(arguments.mode), arguments)
-        }
-        None => Ok(()),
-    }
+    arguments.report.as_deref().map_or(Ok(()), |dir| report::write(dir, &names, &workload, &options))
 }
 
 /// Reads the workloads as one, with their names. Rows are identified by position, so that ids of different files may be

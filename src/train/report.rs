@@ -6,14 +6,13 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use tandem_model::base::ids::QueryId;
 use tandem_model::base::machine::Class;
-use tandem_model::cost::study::{self, Of};
-use tandem_model::cost::{Evaluation, ModelKind, TrainError, TrainOptions, Workload};
+use tandem_model::cost::{Evaluation, ModelKind, Of, TrainError, TrainOptions, Workload, study};
 use tandem_model::files::{Digits, Provenance, Record, write_csv};
 use tandem_model::study::Progress;
 use tandem_model::traffic::Mode;
 
-use crate::Failure;
 use crate::defaults::Bars;
+use crate::failure::Failure;
 use crate::output::result_file;
 use tandem_report::plot::{LineChart, Point, Series};
 

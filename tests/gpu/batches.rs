@@ -105,7 +105,7 @@ fn batches_of_tiled_queries_equal_the_cpu() {
 
 /// A thread block takes several tiles if there are many, the last one of a query fewer.
 #[test]
-fn groups_of_tiles_equal_the_cpu_for_bm25_and_for_weighted_impacts() {
+fn groups_of_tiles_equal_the_cpu_for_bm25_and_impacts() {
     const TILES: u32 = 151;
     let lists: Vec<List> = (0..10).map(|i| strided(i, 119 + i % 3, 10_000, 5 + 20 * i)).collect();
     for (bm25, built_with) in [(OTHER_BM25, Bm25::default()), (Bm25::IMPACTS, Bm25::IMPACTS)] {
@@ -171,7 +171,7 @@ fn a_pipeline_gives_batches_in_order_while_later_ones_run() {
 }
 
 #[test]
-fn an_executor_that_is_dropped_in_the_middle_of_its_batches_leaves_others_as_they_were() {
+fn an_executor_dropped_amid_batches_leaves_others_alone() {
     let Some(mut world) = mixed_world(Bm25::default()) else { return };
     let queries = mixed_queries(&world, 88, sized(2000, 200));
     let batch = mixed_requests(&queries, 3);

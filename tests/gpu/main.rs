@@ -323,7 +323,7 @@ fn equals_the_cpu_when_millions_of_scores_tie() {
 }
 
 #[test]
-fn equals_the_cpu_tile_by_tile_for_lists_of_all_lengths_and_widths() {
+fn equals_the_cpu_for_lists_of_all_lengths_and_widths() {
     // Six dense lists without an initial threshold are scored completely, the hard ones included.
     let num_docs = 3 * 8192 + 1;
     let mut lists: Vec<List> = (0..6).map(|i| strided(i, 2 + i % 2, 8000, 5 + i)).collect();
@@ -408,7 +408,7 @@ fn a_bad_k_is_refused_and_streams_share_one_index() {
 }
 
 #[test]
-fn what_the_kernels_do_not_take_is_refused_and_others_are_answered_on() {
+fn refused_queries_leave_others_to_be_answered() {
     let lists: Vec<List> = (0..=MAX_TERMS as u32).map(|term| strided(term, 3, 400, 5)).collect();
     let Some(mut world) = World::new(&lists, lengths(2000), Bm25::default()) else { return };
     let all: Vec<usize> = (0..=MAX_TERMS).collect();

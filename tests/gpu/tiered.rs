@@ -54,7 +54,7 @@ fn any_budget_of_device_memory_gives_the_same_answers() {
 }
 
 #[test]
-fn budgets_that_are_too_small_or_not_free_are_refused_with_figures() {
+fn impossible_budgets_are_refused_with_figures() {
     let lists = vec![strided(0, 2, 5000, 3), strided(1, 3, 3000, 5)];
     let Some(world) = World::new(&lists, lengths(10_000), Bm25::default()) else { return };
     for bytes in [0, 1000, 1 << 50] {

@@ -83,8 +83,7 @@ fn a_single_servers_capacity_is_what_queueing_theory_says() {
     }
 }
 
-/// The number of searches for each queue, with runs of full length; they take minutes, as `tandem bench --what intervals`
-/// does.
+/// The number of searches for each queue, with runs of full length, which take minutes.
 const CASES: &str = "TANDEM_COVERAGE_CASES";
 
 #[test]
@@ -135,7 +134,7 @@ fn few_measured_queries_widen_the_interval_and_many_do_not() {
 }
 
 #[test]
-fn no_capacity_is_above_what_is_stable_and_no_miss_is_rarer_than_the_objective() {
+fn capacities_are_stable_and_misses_reach_the_objective() {
     for seed in 0..2 {
         let mut random = Random::new(seed, 5);
         let mut ms = || (0.2 + 3.0 * random.unit()).powi(2);
@@ -158,7 +157,7 @@ fn no_capacity_is_above_what_is_stable_and_no_miss_is_rarer_than_the_objective()
 }
 
 #[test]
-fn no_policy_serves_more_than_its_region_and_those_that_serve_one_class_serve_all_of_it() {
+fn no_policy_exceeds_its_region_and_one_class_fills_it() {
     for seed in 0..3 {
         let mut random = Random::new(seed, 6);
         // A few queries are much faster on the CPUs.
@@ -192,7 +191,7 @@ fn no_policy_serves_more_than_its_region_and_those_that_serve_one_class_serve_al
 }
 
 #[test]
-fn policies_without_batches_are_not_tried_where_only_batches_are_stable() {
+fn policies_without_batches_stop_where_only_batches_hold() {
     // With a GPU that batches and a lenient deadline, one query in a hundred may wait as long as the load lasts.
     let batches = BatchCost {
         host_fixed_us: 5.0,
@@ -230,7 +229,7 @@ fn policies_without_batches_are_not_tried_where_only_batches_are_stable() {
 }
 
 #[test]
-fn a_capacity_does_not_depend_on_how_many_queries_somebody_thought_of() {
+fn capacities_do_not_depend_on_the_number_of_queries() {
     let costs: Vec<(f64, f64)> = (0..40).map(|i| (1.0 + f64::from(i % 8), 3.0)).collect();
     let experiment = experiment(queries(costs), Machine::new(1, 1), 500.0, 5);
     let found = |at_least| {
@@ -270,7 +269,7 @@ fn a_query_that_is_late_by_itself_leaves_no_rate_without_a_miss() {
 }
 
 #[test]
-fn a_policy_that_leaves_most_of_the_machine_idle_has_a_capacity_too() {
+fn a_policy_that_idles_most_lanes_has_a_capacity() {
     // The GPU does the work of five hundred CPUs.
     let experiment = experiment(queries([(500.0, 1.0)]), Machine::new(1, 1), 5_000.0, 2);
     let policies = [PolicyKind::CpuOnly, PolicyKind::GpuOnly].map(|kind| kind.with(PolicyOptions::default()));

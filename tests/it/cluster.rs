@@ -109,7 +109,7 @@ fn mean_on_noisy_nodes(shape: Option<ClusterShape>, process: &ArrivalProcess, se
 }
 
 #[test]
-fn noise_of_shards_is_independent_and_their_slowest_answer_is_as_late_as_it_should_be() {
+fn shards_have_independent_noise_and_the_slowest_answers() {
     // The expected maximum of independent M/G/1 queues with common arrivals comes from an independent simulation, the
     // first value from Pollaczek and Khinchine.
     for (shards, expected_ms) in [(1, 3.72), (2, 5.98), (4, 9.82), (8, 15.7), (16, 22.8)] {
@@ -181,7 +181,7 @@ fn an_idle_cluster_takes_as_long_as_the_longest_of_its_shards() {
 }
 
 #[test]
-fn the_replica_with_the_fewest_queries_lies_between_one_queue_and_chance() {
+fn least_outstanding_lies_between_one_queue_and_chance() {
     let load = 0.8;
     // One queue before both servers, M/M/2, is the best that two can do without known costs; random routing gives M/M/1
     // twice.
@@ -194,7 +194,7 @@ fn the_replica_with_the_fewest_queries_lies_between_one_queue_and_chance() {
 }
 
 #[test]
-fn shards_that_differ_have_a_mean_cost_of_one_and_wait_for_the_slowest() {
+fn unequal_shards_cost_one_on_average_and_wait() {
     let spread = 0.3;
     let costs = ShardCosts::Alike(spread);
     let alone = replicated(|seed| mean_services(&play(None, seed, 1e-4))).0;

@@ -26,7 +26,7 @@ use tandem::corpus::Tokenizer;
 use tandem::index::{Bm25, Index};
 use tandem::indexing::quantise;
 use tandem::indexing::reorder::{BisectionOptions, apply, bisect};
-use tandem::papers::codec::{Column, ListColumns, MAX_BLOCK_LEN, all_codecs};
+use tandem::papers::codec::{Column, MAX_BLOCK_LEN, all_codecs};
 use tandem::query::{Query, QueryTerm, prepare_queries};
 use tandem::search::cpu::multicore::{Cores, FineGrained, Served, Stream, adaptive_lanes, inter_lanes, serve};
 use tandem::search::cpu::{Algorithm, CpuExecutor};
@@ -41,7 +41,6 @@ const LONG: [usize; 3] = [65, 100, Query::MAX_TERMS];
 /// Threads that share queries. The number of threads for each core is limited, so that they do not wait for each other.
 const TEAMS: [usize; 3] = [2, 5, 15];
 const MOST_A_CORE: usize = 4;
-const THRESHOLD: usize = 5;
 
 #[test]
 fn a_small_collection_is_answered_alike_by_all() {
@@ -212,7 +211,7 @@ impl Form {
                 serve(&mut adaptive_lanes(executor, workers), &Stream { most_at_once: 2, ..stream.clone() }, cores)
             });
             self.check_team(&format!("FGQP, {workers} threads"), team + 2, expected, |stream| {
-                FineGrained::new(executor, workers, THRESHOLD, cores, 0)?.serve(stream)
+                serve(&mut [Box::new(FineGrained::new(executor, workers, cores, 0)?)], stream, cores)
             });
         }
     }
@@ -250,13 +249,14 @@ impl Form {
         terms.sort_unstable();
         terms.dedup();
         terms.par_iter().for_each_init(all_codecs, |codecs, &term| {
-            let list = ListColumns::of(&self.index, term);
+            let (docs, freqs): (Vec<u32>, Vec<u32>) = self.index.list(term).postings().unzip();
             let (mut words, mut buffer) = (Vec::new(), [0; MAX_BLOCK_LEN]);
-            for (codec, column) in codecs.iter().flat_map(|codec| [(codec, Column::Docs), (codec, Column::Freqs)]) {
+            let columns = [(Column::Docs, &docs), (Column::Freqs, &freqs)];
+            for (codec, (column, values)) in codecs.iter().flat_map(|codec| columns.map(|column| (codec, column))) {
                 words.clear();
-                codec.encode(column, list.column(column), &mut words).unwrap();
+                codec.encode(column, values, &mut words).unwrap();
                 let encoded = codec.open(column, &words).unwrap();
-                let mut left = list.column(column);
+                let mut left = &values[..];
                 for block in 0..encoded.num_blocks() {
                     let len = encoded.decode_block(block, &mut buffer).unwrap();
                     let (expected, rest) = left.split_at(len);

@@ -202,7 +202,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn no_query_is_lost_or_taken_twice_whichever_lane_fails_and_when(
+    fn no_query_is_lost_or_run_twice_whichever_lane_fails(
         cpu in failing(),
         gpu in failing(),
         count in 0u32..120,
@@ -320,7 +320,7 @@ impl Drop for Release {
 const LOST_AFTER: Nanos = Nanos(500_000_000);
 
 #[test]
-fn a_lane_that_hangs_without_a_fallback_ends_the_run_and_nobody_waits_for_it() {
+fn a_hanging_lane_without_a_fallback_ends_the_run() {
     let may_go_on = Arc::new(AtomicU32::new(0));
     let answered = Arc::default();
     let faults = FaultPlan { lost_after: LOST_AFTER, ..FaultPlan::new(Vec::new(), WATCHDOG) };

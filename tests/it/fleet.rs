@@ -120,7 +120,7 @@ fn more_spare_machines_and_larger_indexes_cost_more() {
 }
 
 #[test]
-fn the_margin_serves_nine_of_ten_draws_and_one_machine_less_does_not() {
+fn the_margin_serves_nine_of_ten_draws_exactly() {
     let question = Question { speed_spread: 0.2, ..question(Demand::Between(2000.0, 8000.0)) };
     let found = plans(&question, vec![machine("a", 2, 0, 1.0)], false);
     let best = &found.ranking[0];
@@ -130,7 +130,7 @@ fn the_margin_serves_nine_of_ten_draws_and_one_machine_less_does_not() {
 }
 
 #[test]
-fn cores_of_tandems_own_lanes_include_the_dispatcher_and_other_service_times_use_all() {
+fn own_lanes_need_a_core_for_the_dispatcher() {
     let workers = |cores, gpus, own| tandem::study::workers(cores, gpus, own).ok();
     assert_eq!([1, 2, 16].map(|cores| workers(cores, 0, false)), [Some(1), Some(2), Some(16)]);
     assert_eq!([1, 2, 16].map(|cores| workers(cores, 0, true)), [None, Some(1), Some(15)]);
@@ -291,7 +291,7 @@ fn experiment() -> Experiment {
 }
 
 #[test]
-fn equal_policies_do_not_differ_and_short_queries_first_have_lower_means() {
+fn equal_policies_are_equal_and_short_first_is_quicker() {
     let experiment = experiment();
     let policy = |kind: PolicyKind| kind.with(PolicyOptions::default());
     let (fifo, shorter) = (policy(PolicyKind::CpuOnly), ShortestFirst);

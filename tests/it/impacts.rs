@@ -29,7 +29,7 @@ fn impact(doc: u32, term: u32) -> u32 {
 /// Scores are sums of weight times impact on every path of the program: by file of vectors, through CIFF, and for queries as
 /// text and as JSON.
 #[test]
-fn weighted_queries_on_imported_impacts_score_as_computed_by_hand() {
+fn weighted_queries_score_imported_impacts_as_by_hand() {
     const DOCS: u32 = 700;
     const TERMS: u32 = 12;
     let folder = tempfile::tempdir().unwrap();

@@ -78,7 +78,7 @@ fn build_on_a_small_disk(dir: &Path, blocks: &str, arguments: &str) -> (Option<i
 
 #[cfg(unix)]
 #[test]
-fn a_disk_that_takes_no_more_ends_the_build_and_keeps_what_resumes() {
+fn a_full_disk_ends_the_build_and_keeps_what_resumes() {
     let dir = tempfile::tempdir().unwrap();
     write_lines(&dir.path().join("c.jsonl"), 12_000);
     let whole = build(dir.path(), &["c.jsonl", "-o", "whole"]);
@@ -116,7 +116,7 @@ fn every_memory_and_number_of_threads_makes_the_same_index() {
 }
 
 #[test]
-fn an_id_that_comes_again_is_told_with_both_places_in_any_memory() {
+fn repeated_ids_are_told_with_both_places() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("c.jsonl");
     write_lines(&path, 9_000);
@@ -189,7 +189,7 @@ fn a_build_takes_no_more_memory_than_it_is_given() {
 }
 
 #[test]
-fn plain_packed_and_piped_lines_and_warc_and_trec_files_of_the_same_text_give_the_same_lists() {
+fn equal_text_in_any_form_gives_equal_lists() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     write_lines(&path("c.jsonl"), 12_000);

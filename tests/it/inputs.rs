@@ -234,7 +234,7 @@ fn ciff(terms: &[&str], names: &[&str]) -> Vec<u8> {
 }
 
 #[test]
-fn outputs_that_destroy_results_and_options_without_effect_are_refused() {
+fn destructive_outputs_and_idle_options_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     write(
         dir.path(),
@@ -287,7 +287,7 @@ fn imports_check_names_and_terms() {
 
 #[cfg(unix)]
 #[test]
-fn a_build_needs_few_open_files_and_a_page_shows_each_result_once() {
+fn builds_open_few_files_and_pages_show_results_once() {
     let dir = tempfile::tempdir().unwrap();
     succeeds(dir.path(), "index synth --text --docs 3000 -o text.jsonl");
     let command = format!("ulimit -n 24; {} index build text.jsonl -o ix --memory 1MiB", env!("CARGO_BIN_EXE_tandem"));

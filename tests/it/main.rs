@@ -1,7 +1,6 @@
 //! Tests of the program and the library that depend on no clock, in one test program to compile and link once.
 
 mod bench;
-mod cached_first;
 mod capacity;
 mod cluster;
 mod damaged;
@@ -13,7 +12,6 @@ mod fifo_queues;
 mod fleet;
 mod impacts;
 mod index_build;
-mod ingest;
 mod inputs;
 mod json;
 #[cfg(unix)]

@@ -63,7 +63,7 @@ fn own_service_times_spare_groups_and_shards_are_planned() {
 }
 
 #[test]
-fn a_machine_file_of_other_queries_is_named_in_text_file_and_json() {
+fn machine_files_of_other_queries_are_named_everywhere() {
     let dir = world();
     // The queries of `own.csv` take 2 ms on average.
     machine_of_queries(&dir.path().join("short.json"), "100.0");
@@ -78,7 +78,8 @@ fn a_machine_file_of_other_queries_is_named_in_text_file_and_json() {
         let json = plan(dir.path(), "--rate 100 --catalogue machines.csv --format json");
         let document: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
         // No live run of the record had several machines.
-        let is_of_file = |warning: &&serde_json::Value| !warning.as_str().unwrap().starts_with("simulated, never measured");
+        let is_of_file =
+            |warning: &&serde_json::Value| !warning.as_str().unwrap().starts_with("simulated, never measured");
         let warnings: Vec<_> = document["results"]["warnings"].as_array().unwrap().iter().filter(is_of_file).collect();
         match expected {
             Some(warning) => {
@@ -86,7 +87,10 @@ fn a_machine_file_of_other_queries_is_named_in_text_file_and_json() {
                 assert!(written.contains(&format!("# warning: {warning}")), "{written}");
                 assert!(warnings.len() == 1 && warnings[0].as_str().unwrap().starts_with(warning), "{document}");
             }
-            None => assert!(warnings.is_empty() && !said.contains("measured with queries") && !written.contains("measured with"), "{said}"),
+            None => assert!(
+                warnings.is_empty() && !said.contains("measured with queries") && !written.contains("measured with"),
+                "{said}"
+            ),
         }
         let answer = &document["results"]["answer"];
         assert!(
@@ -97,7 +101,7 @@ fn a_machine_file_of_other_queries_is_named_in_text_file_and_json() {
 }
 
 #[test]
-fn an_impossible_deadline_has_exit_code_3_and_names_the_nearest_feasible_plan() {
+fn impossible_deadlines_exit_with_3_and_name_the_nearest() {
     let dir = world();
     let output = plan(dir.path(), "--rate 100 --deadline-ms 2 --catalogue machines.csv");
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -118,7 +122,7 @@ fn an_impossible_deadline_has_exit_code_3_and_names_the_nearest_feasible_plan() 
 }
 
 #[test]
-fn cores_of_tandems_own_executors_must_suffice_and_a_catalogue_may_name_workers() {
+fn own_executors_need_cores_and_catalogues_name_workers() {
     let dir = world();
     fs::write(dir.path().join("machines.csv"), format!("{HEADER}\nsmall,1,0,16,0.5\n")).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_tandem"));

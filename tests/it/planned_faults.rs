@@ -118,7 +118,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn whatever_fails_every_query_ends_once_and_the_manual_clock_logs_what_sim_logs(
+    fn under_faults_queries_end_once_and_logs_are_equal(
         model in models(),
         queries in sim_queries(),
         mut arrivals in arrivals(),
@@ -160,7 +160,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(6))]
 
     #[test]
-    fn lanes_that_pretend_fail_as_planned_under_a_real_clock_and_every_query_ends_once(
+    fn pretended_lanes_fail_as_planned_in_real_time(
         model in models(),
         queries in sim_queries(),
         mut arrivals in arrivals(),
@@ -190,7 +190,7 @@ proptest! {
 }
 
 #[test]
-fn beyond_capacity_shedding_answers_more_queries_in_time_than_answering_all() {
+fn beyond_capacity_shedding_answers_more_in_time() {
     // One worker serves queries that come every 10 us and take 15, with a deadline of 200.
     let model = MachineModel::from(Machine::new(1, 0));
     let cost = PerClass::from_fn(|class| if class == Class::CPU { Cost::alone(Nanos(15_000)) } else { Cost::NEVER });

@@ -222,7 +222,7 @@ fn two_queries() -> Experiment {
 }
 
 #[test]
-fn without_its_longest_queries_a_workload_has_the_region_of_the_others() {
+fn without_its_longest_queries_the_region_is_the_others() {
     let experiment = two_queries();
     let region =
         |dropped| experiment.region_of(&PolicyKind::CpuOnly.with(Default::default()), dropped).unwrap().rate_qps;
@@ -244,7 +244,7 @@ fn a_lone_server_has_a_clairvoyant_bound() {
 }
 
 #[test]
-fn a_run_beyond_the_end_of_simulated_time_is_refused_with_its_length() {
+fn runs_beyond_simulated_time_are_refused_with_length() {
     // A query arrives every second and takes five milliseconds in the mean; half of the range is 9.2 billion seconds.
     let refused = two_queries().check_time(1.0, 9_190_000_000).unwrap_err().to_string();
     assert!(refused.contains("9190000000"), "{refused}");
@@ -294,7 +294,7 @@ fn delays_us(experiment: &Experiment, kind: PolicyKind, rate_qps: f64) -> (f64, 
 }
 
 #[test]
-fn batches_serve_ten_times_what_single_queries_do_and_cost_nothing_at_low_load() {
+fn batches_serve_ten_times_and_cost_nothing_at_low_load() {
     for cpus in [1, 8] {
         let experiment = batching_gpu(cpus);
         let busy_qps = 400_000.0;

@@ -39,7 +39,7 @@ fn two_priorities() -> Option<Arc<Priorities>> {
 }
 
 #[test]
-fn the_earliest_deadline_is_first_come_first_served_until_deadlines_differ() {
+fn edf_is_first_come_first_served_for_equal_deadlines() {
     let drawn = || Arrivals::drawn(&ArrivalProcess::Poisson, 3, 20_000, 3);
     let alike = experiment(1, &[2.0, 5.0, 11.0], drawn());
     assert_eq!(play(&alike, PolicyKind::Edf, 140.0), play(&alike, PolicyKind::CpuOnly, 140.0));
@@ -93,7 +93,7 @@ fn a_rate_holds_only_if_it_holds_for_every_priority() {
 proptest! {
     /// Of jobs that have all arrived, one lane meets all deadlines in some order exactly if it does in the order of deadlines.
     #[test]
-    fn no_order_meets_all_deadlines_if_the_earliest_deadline_first_does_not(
+    fn no_order_meets_deadlines_that_edf_misses(
         jobs in prop::collection::vec((1..20_u32, 1..60_u32), 1..6),
     ) {
         let levels: Vec<String> =

@@ -35,7 +35,7 @@ fn tandem(dir: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn every_query_is_measured_in_every_mode_and_a_model_can_learn_from_it() {
+fn queries_are_measured_in_every_mode_for_a_model() {
     let dir = tempfile::tempdir().unwrap();
     world(dir.path());
     let command = ["profile", "index", "--queries", "log.tsv", "--on", "cpu", "--repeats", "3", "-o", "x.workload.csv"];

@@ -100,7 +100,7 @@ fn one_server_agrees_with_pollaczek_and_khinchine() {
 }
 
 #[test]
-fn many_servers_agree_with_erlang_c_under_every_policy_that_keeps_one_queue() {
+fn many_servers_with_one_queue_agree_with_erlang_c() {
     for servers in [2, 4, 16] {
         let expected = SERVICE_MS * erlang_c(servers, 0.8);
         agree(&format!("M/M/{servers} on CPUs"), expected, |seed| {
@@ -164,7 +164,7 @@ impl Sink for Waits {
 /// Lindley, "The theory of queues with a single server", 1952: W' = max(0, W + S - A) with wait W, service time S and
 /// time A to the next arrival.
 #[test]
-fn one_server_of_either_class_equals_lindleys_recursion_with_arrivals_drawn_as_they_are_played() {
+fn one_server_equals_lindleys_recursion() {
     const QUERIES: usize = 4000;
     for (machine, kind, class) in
         [(Machine::new(1, 0), PolicyKind::CpuOnly, Class::CPU), (Machine::new(0, 1), PolicyKind::GpuOnly, Class::GPU)]
@@ -200,7 +200,7 @@ fn one_server_of_either_class_equals_lindleys_recursion_with_arrivals_drawn_as_t
 }
 
 #[test]
-fn littles_law_holds_exactly_on_every_run_that_begins_and_ends_empty() {
+fn littles_law_holds_on_runs_that_begin_and_end_empty() {
     for policy in PolicyKind::ALL {
         let log = play(policy, Machine::new(2, 1), 3, two_sizes, 0.6);
         let mut changes: Vec<(Nanos, i64)> =

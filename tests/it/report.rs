@@ -178,7 +178,7 @@ fn what_was_driven_live_and_held_is_told_as_the_answer() {
 }
 
 #[test]
-fn several_answers_are_compared_in_one_table_with_their_machines() {
+fn several_answers_share_one_table_with_machines() {
     let dir = tempfile::tempdir().unwrap();
     for (folder, machine, deadline_ms, held_qps) in
         [("a", "box, 2 cores", 10, 5400), ("b", "box, 16 cores", 50, 81_000)]
@@ -208,7 +208,7 @@ fn several_answers_are_compared_in_one_table_with_their_machines() {
 }
 
 #[test]
-fn several_folders_stand_below_each_other_and_a_folder_without_results_is_refused() {
+fn folders_stand_below_each_other_and_empty_ones_fail() {
     let dir = results();
     std::fs::create_dir(dir.path().join("empty")).unwrap();
     tandem(dir.path(), "trace --ids 50 --num-queries 60 --rate 10 -o other/t.trace.csv");
@@ -332,7 +332,7 @@ fn a_browser_prints_the_page_with_all_its_tables() {
 }
 
 #[test]
-fn a_sweep_is_drawn_along_what_varies_and_its_points_are_not_shown_twice() {
+fn a_sweep_is_drawn_along_what_varies() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("w.workload.csv"), workload()).unwrap();
     tandem(dir.path(), "sweep --workload w.workload.csv --policy mct,cpu-only --cpus 1,2,4 --seeds 1:2 -o s");
@@ -356,7 +356,7 @@ fn story(dir: &Path, folder: &str) -> String {
 }
 
 #[test]
-fn facts_are_those_of_the_answers_file_and_rates_have_the_digits_of_the_terminal() {
+fn facts_and_digits_are_those_of_the_answer() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("r")).unwrap();
     std::fs::write(dir.path().join("r/asked.csv"), "# machine: two machines with an H100\nasked,qps\n1,2\n").unwrap();
@@ -391,7 +391,7 @@ fn a_capacity_without_an_answer_says_so_under_its_question() {
 }
 
 #[test]
-fn simulated_machines_sweeps_and_plans_have_their_question_answer_and_warnings() {
+fn simulations_sweeps_and_plans_have_answer_and_warnings() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("w.csv"), workload()).unwrap();
     std::fs::write(dir.path().join("types.csv"), "name,cores,gpus,memory_gb,price_per_hour\nbox,9,0,64,0.4\n").unwrap();
@@ -424,7 +424,7 @@ fn simulated_machines_sweeps_and_plans_have_their_question_answer_and_warnings()
 }
 
 #[test]
-fn a_rate_at_which_one_seed_missed_or_dropped_is_no_rate_without_a_miss() {
+fn a_rate_that_one_seed_missed_is_not_without_a_miss() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("r")).unwrap();
     let head = "source,policy,rate_qps,seed,queries,mean_ms,p50_ms,p95_ms,p99_ms,max_ms,missed,shed,unfinished";
@@ -453,7 +453,7 @@ fn a_rate_at_which_one_seed_missed_or_dropped_is_no_rate_without_a_miss() {
 }
 
 #[test]
-fn what_could_not_be_read_is_told_at_the_top_with_file_and_line_and_the_rest_is_shown() {
+fn unread_rows_are_told_at_the_top_with_their_place() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("r")).unwrap();
     let table = "policy,deadline_ms,max_rate_qps,low_qps,objective\n\
@@ -517,7 +517,7 @@ fn both_sides_warnings_and_queries_without_an_answer_are_told() {
 }
 
 #[test]
-fn pages_that_differ_from_their_result_files_are_refused_until_they_are_rendered() {
+fn stale_pages_are_refused_until_rendered() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(dir.path().join("docs/deep")).unwrap();
     std::fs::write(dir.path().join("capacity.csv"), CAPACITIES).unwrap();

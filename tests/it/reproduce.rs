@@ -209,7 +209,7 @@ fn weis_tables_and_figures_are_measured_written_and_drawn() {
 }
 
 #[test]
-fn wangs_figures_are_counted_modelled_and_measured_as_far_as_this_machine_can() {
+fn wangs_figures_run_as_far_as_this_machine_can() {
     let dir = tempfile::tempdir().unwrap();
     for (name, charts, row) in [
         ("wang-fig3", &["visits"][..], "queries that name it"),
@@ -313,7 +313,7 @@ fn huang(dir: &Path, name: &str) -> Result<String, Output> {
 }
 
 #[test]
-fn huangs_tables_are_measured_with_a_gpu_and_without_one_tell_the_cpus_part_or_why_not() {
+fn huangs_tables_tell_the_cpus_part_without_a_gpu() {
     let dir = tempfile::tempdir().unwrap();
     // Tables with a CPU part are complete on every machine.
     for (name, expected) in [

@@ -215,7 +215,7 @@ fn words_need_no_quotes() {
 }
 
 #[test]
-fn words_that_no_document_holds_are_named_and_so_are_judgements_of_another_collection() {
+fn unknown_words_and_foreign_judgements_are_named() {
     let dir = world();
     let (_, errors) = answers(dir.path(), "index --mode and apple kiwi quince");
     let left_out = "they are left out, and documents that hold all of the others are found";

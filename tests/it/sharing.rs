@@ -76,7 +76,7 @@ impl PolicyFactory for Own {
 }
 
 #[test]
-fn perfect_speed_up_on_all_lanes_is_one_lane_that_is_as_many_times_as_fast() {
+fn perfect_speed_up_equals_one_lane_as_many_times_as_fast() {
     let shared = experiment(4, &MS, vec![1.0, 2.0, 3.0, 4.0]);
     let log = play(&shared, &Own { start: Next::RunOn(4), idle: Next::Wait }, 350.0);
     let single = experiment(1, &MS.map(|ms| ms / 4.0), vec![1.0]);
@@ -105,7 +105,7 @@ fn a_join_that_is_impossible_breaks_the_contract() {
 }
 
 #[test]
-fn policies_that_share_jobs_shorten_the_tail_at_low_load_and_keep_the_laws() {
+fn sharing_policies_shorten_the_tail_and_keep_the_laws() {
     let experiment = experiment(8, &MS, vec![1.0, 1.71, 2.4, 3.1, 3.7, 4.3, 4.8, 5.2]);
     // 30 % of what eight lanes serve.
     let rate_qps = 0.3 * 8.0 / 9.84e-3;
@@ -149,7 +149,7 @@ fn with_gpus(machine: Machine, batches: Option<BatchCost>, arrivals: Arrivals) -
 }
 
 #[test]
-fn tail_has_a_third_less_at_p99_than_policies_with_one_worker_per_query() {
+fn tail_has_a_third_less_at_p99_than_one_worker_per_query() {
     use PolicyKind::{Combined, Mct, Stealing, StealingAdaptive, Tail};
     let arrivals = Arrivals::drawn(&ArrivalProcess::Poisson, 1, 20_000, MS.len());
     let experiment = with_gpus(Machine::new(14, 1), None, arrivals);

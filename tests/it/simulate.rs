@@ -95,7 +95,7 @@ fn shipped(name: &str, batches: bool) -> String {
 }
 
 #[test]
-fn a_policy_without_batches_is_not_said_to_sustain_what_only_batches_do() {
+fn only_policies_with_batches_sustain_what_batches_do() {
     let dir = tempfile::tempdir().unwrap();
     let found = |batches: bool| {
         std::fs::write(dir.path().join("gov2.csv"), shipped("synthetic-gov2-h200", batches)).unwrap();
@@ -167,7 +167,7 @@ fn tables_have_their_columns_and_agree_with_each_other() {
 }
 
 #[test]
-fn too_few_different_queries_for_a_model_are_played_with_exact_estimates_and_the_output_says_so() {
+fn too_few_queries_for_a_model_take_exact_estimates() {
     let dir = tempfile::tempdir().unwrap();
     let output =
         simulate(dir.path(), "--workload w.csv --mode and --what delays --rate 10 --num-queries 100 --seeds 1");
@@ -484,7 +484,7 @@ fn energy_is_predicted_from_the_machine_profile_and_not_without_its_energy_per_q
 }
 
 #[test]
-fn a_recorded_peak_says_when_queries_were_late_and_how_many_machines_avoid_it() {
+fn a_recorded_peak_names_late_times_and_machines() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("own.csv"), "query_id,cpu_us\n1,10000\n2,10000\n").unwrap();
     // A worker serves 100 q/s. 50 q/s arrive, and 190 q/s from 20 to 30 s.

@@ -100,7 +100,7 @@ fn no_policy_holds_a_load_of_one() {
 }
 
 #[test]
-fn fifteen_exponential_servers_have_the_capacity_of_erlang_and_starving_gains_one_percent() {
+fn fifteen_exponential_servers_have_erlangs_capacity() {
     let experiment = experiment(15, exponential_ms(10.0), 100.0, 3);
     let [fifo, starving] = [PolicyKind::CpuOnly, PolicyKind::StealingAdaptive]
         .map(|kind| capacity(&experiment, kind, RunLength::default()));
@@ -114,7 +114,7 @@ fn fifteen_exponential_servers_have_the_capacity_of_erlang_and_starving_gains_on
 }
 
 #[test]
-fn a_deadline_of_thousands_of_services_leaves_the_limit_below_saturation() {
+fn long_deadlines_leave_the_limit_below_saturation() {
     let experiment = experiment(1, exponential_ms(0.02), 50.0, 3);
     let found = capacity(&experiment, PolicyKind::CpuOnly, RunLength::default());
     // An M/M/1 queue misses 1 % at 49,908 q/s.
@@ -147,7 +147,7 @@ fn late_share(times_ms: &[f64], cores: usize, rate_qps: f64, limit_ms: f64, seed
 }
 
 #[test]
-fn a_workload_of_ones_own_with_a_heavy_tail_has_the_capacity_of_another_simulation() {
+fn a_heavy_tail_has_the_capacity_of_another_simulation() {
     let times_ms = own_times_ms();
     let experiment = experiment(16, times_ms.clone(), 200.0, 3);
     let found = capacity(&experiment, PolicyKind::CpuOnly, RunLength::default());

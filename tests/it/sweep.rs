@@ -1,6 +1,5 @@
-//! `tandem sweep` from outside: parts, interruptions, threads, Slurm.
+//! `tandem sweep` from outside: parts, interruptions, threads.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -123,7 +122,7 @@ fn how_many_machines_serve_own_times_is_one_line() {
 }
 
 #[test]
-fn a_machine_file_of_other_queries_is_named_in_text_file_and_json() {
+fn machine_files_of_other_queries_are_named_everywhere() {
     let dir = tempfile::tempdir().unwrap();
     let (mine, machine) = (own_times(dir.path()), dir.path().join("m.json"));
     machine_of_queries(&machine, "200.0");
@@ -148,46 +147,10 @@ fn what_makes_no_sense_is_refused() {
         (&["--shards", "64", "--replicas", "64"], "at most 1024 machines"),
         (&["--set", "shard-costs=alike=-1"], "shard-costs: \"alike=-1\""),
         (&["--deadline-ms", "50,50"], "--deadline-ms: 50 is given twice"),
-        (&["--slurm", "0"], "--slurm is 0"),
         (&["--merge", "--part", "1/2"], "cannot be used with"),
     ] {
         let output = sweep(dir.path(), more);
         let message = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(2) && message.contains(expected), "{more:?}: {message}");
     }
-}
-
-/// A fake `sbatch` that runs scripts at once and an array's jobs in order, as far as `sweep` needs.
-const FAKE_SBATCH: &str = r#"#!/bin/sh
-echo "$@" >> "$SBATCH_LOG"
-for script; do :; done
-last=$(sed -n 's/^#SBATCH --array=0-//p' "$script")
-for task in $(seq 0 "${last:-0}"); do
-  SLURM_ARRAY_TASK_ID=$task sh "$script" >> "$SBATCH_LOG.out" 2>&1 || exit
-done
-echo "41;cluster"
-"#;
-
-#[test]
-fn slurm_gets_an_array_of_jobs_and_one_after_them_that_merges() {
-    let dir = tempfile::tempdir().unwrap();
-    let (bin, log, out) = (dir.path().join("bin"), dir.path().join("log"), dir.path().join("it's here"));
-    std::fs::create_dir(&bin).unwrap();
-    std::fs::write(bin.join("sbatch"), FAKE_SBATCH).unwrap();
-    std::fs::set_permissions(bin.join("sbatch"), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let submit = |more: &[&str]| {
-        let mut command = Command::new(TANDEM);
-        command.arg("sweep").args(SMALL).arg("-o").arg(&out).args(["--slurm", "3"]).args(more);
-        command.env("PATH", &path).env("SBATCH_LOG", &log).output().unwrap()
-    };
-    assert!(stdout(&submit(&["--dry-run"])).contains("not submitted"));
-    assert!(!log.exists() && !out.join("sweep.csv").exists());
-    let text = stdout(&submit(&[]));
-    assert!(text.contains("submitted: job 41, an array of 3; job 41 merges after it"), "{text}");
-    let calls = std::fs::read_to_string(&log).unwrap();
-    assert!(calls.lines().nth(1).unwrap().contains("--dependency=afterok:41"), "{calls}");
-    let alone = dir.path().join("alone");
-    stdout(&sweep(&alone, &[]));
-    assert_eq!(results(&out), results(&alone));
 }

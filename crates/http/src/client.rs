@@ -16,18 +16,20 @@
 //! | closed while idle | a new connection, without a miss |
 //! | no answer for some seconds, and many failures | the run ends: [`Ending::ServerGone`] |
 
+mod worker;
+
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use tandem_model::base::time::Nanos;
 use tandem_model::sim::{Arrivals, Routing};
 
+use self::worker::Worker;
 use crate::HttpError;
 use crate::requests::Requests;
 use crate::run::{Ending, Outcome, Record, Run};
 use crate::source::{Closed, Open};
 use crate::target::Target;
-use crate::worker::Worker;
 
 /// Highest rate of an open loop.
 const MOST_RATE_QPS: f64 = 1_000_000.0;

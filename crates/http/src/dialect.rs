@@ -28,7 +28,6 @@ use serde::Deserialize;
 use serde_json::Value;
 use tandem_model::files::InputError;
 
-use crate::requests::{placeholders, strings};
 use crate::run::Outcome;
 
 /// The dialects that ship, by name.
@@ -280,6 +279,28 @@ fn check(form: &Form) -> Result<(), Fault> {
         return Err((String::new(), String::from("{query} appears nowhere")));
     }
     Ok(())
+}
+
+/// All keys and strings of a JSON value.
+pub(crate) fn strings(value: &Value, into: &mut Vec<String>) {
+    match value {
+        Value::String(text) => into.push(text.clone()),
+        Value::Array(values) => values.iter().for_each(|value| strings(value, into)),
+        Value::Object(pairs) => pairs.iter().for_each(|(key, value)| {
+            into.push(key.clone());
+            strings(value, into);
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The names of `text` that are in braces and consist of lower-case letters and underscores.
+pub(crate) fn placeholders(text: &str) -> impl Iterator<Item = &str> {
+    text.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name)).filter(|name| is_name(name))
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
 }
 
 #[cfg(test)]

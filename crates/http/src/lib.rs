@@ -25,7 +25,6 @@ mod run;
 mod serve;
 mod source;
 mod target;
-mod worker;
 
 pub use answer::{ServerAnswer, find_answer};
 pub use client::{Client, Limits};

@@ -7,7 +7,7 @@ use hyper::header::{HeaderName, HeaderValue};
 use serde_json::Value;
 
 use crate::HttpError;
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, strings};
 use crate::target::Target;
 
 /// The prepared requests of a log, one per query.
@@ -116,28 +116,6 @@ impl Requests {
         out.extend_from_slice(b"\r\n");
         bodies.for_each(|body| out.extend_from_slice(body));
     }
-}
-
-/// All keys and strings of a JSON value.
-pub(crate) fn strings(value: &Value, into: &mut Vec<String>) {
-    match value {
-        Value::String(text) => into.push(text.clone()),
-        Value::Array(values) => values.iter().for_each(|value| strings(value, into)),
-        Value::Object(pairs) => pairs.iter().for_each(|(key, value)| {
-            into.push(key.clone());
-            strings(value, into);
-        }),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-/// The names of `text` that are in braces and consist of lower-case letters and underscores.
-pub(crate) fn placeholders(text: &str) -> impl Iterator<Item = &str> {
-    text.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name)).filter(|name| is_name(name))
-}
-
-fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
 }
 
 /// Replaces placeholders; `value` gives those that are known. One pass, so that a query may contain braces.

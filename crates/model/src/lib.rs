@@ -2,10 +2,9 @@
 //!
 //! A scheduling experiment needs this crate alone. `examples/own_policy.rs` at the root of the repository is one.
 
-pub mod base;
 pub mod cost;
-pub mod files;
 pub mod sched;
 pub mod sim;
 pub mod study;
-pub mod traffic;
+
+pub use tandem_base::{base, files, traffic};

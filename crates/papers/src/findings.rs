@@ -118,7 +118,6 @@ impl Findings {
     }
 
     /// Returns the numbers for claims.
-    #[must_use]
     pub fn results(&self) -> Results {
         let row =
             |row: &Comparison| Row { name: row.name(), unit: row.unit.to_owned(), paper: row.paper, ours: row.ours };
@@ -158,9 +157,7 @@ impl Findings {
     }
 
     /// Writes `NAME.csv`, and a CSV file and a drawing for each chart, into `out`; returns the names of the files.
-    ///
-    /// # Errors
-    /// Those of the file system.
+    /// Fails as the file system does.
     pub fn write(&self, out: &Path, name: &str, provenance: &Provenance) -> io::Result<Vec<String>> {
         let provenance = self.described(provenance.clone().with("experiment", name));
         let path = out.join(format!("{name}.csv"));

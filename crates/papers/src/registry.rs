@@ -1,5 +1,7 @@
 //! All tables and figures of the five papers, in the papers' order, and statements in their texts.
 
+use tandem_model::base::named::named_enum;
+
 use crate::context::Context;
 use crate::error::ExperimentError;
 use crate::findings::Findings;
@@ -21,26 +23,15 @@ pub struct Experiment {
     pub availability: Availability,
 }
 
-/// Use of a GPU by an experiment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GpuUse {
-    /// The experiment uses no GPU.
-    No,
-    /// Without a GPU some numbers are left empty.
-    Adds,
-    /// Without a GPU the experiment measures nothing.
-    Needed,
-}
-
-impl GpuUse {
-    /// Returns `no`, `adds` or `needed`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::No => "no",
-            Self::Adds => "adds",
-            Self::Needed => "needed",
-        }
+named_enum! {
+    /// Use of a GPU by an experiment.
+    pub enum GpuUse {
+        /// The experiment uses no GPU.
+        No = "no",
+        /// Without a GPU some numbers are left empty.
+        Adds = "adds",
+        /// Without a GPU the experiment measures nothing.
+        Needed = "needed",
     }
 }
 

@@ -48,16 +48,12 @@ pub(crate) type Found<T> = std::result::Result<T, Gap>;
 
 impl Results {
     /// Results of an experiment that was not run.
-    #[must_use]
     pub fn missing() -> Self {
         Self { is_missing: true, ..Self::default() }
     }
 
     /// Reads a file of rows, and the charts of the same run, whose files begin with the same name; `None` if the file
-    /// holds no rows.
-    ///
-    /// # Errors
-    /// A message with the path if a file cannot be read.
+    /// holds no rows. Fails with a message with the path if a file cannot be read.
     pub fn read(path: &Path) -> Result<Option<Self>, String> {
         let (header, records, provenance) = read_csv(path)?;
         if header != ROW_COLUMNS {

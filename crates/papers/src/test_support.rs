@@ -78,3 +78,35 @@ pub(crate) fn gpu_or_skip<T>(opened: Result<T, GpuError>) -> Option<T> {
         Err(error) => panic!("{error}"),
     }
 }
+
+#[cfg(feature = "gpu")]
+pub(crate) fn freqs(seed: u64, len: usize) -> Vec<u32> {
+    let mut random = Random::new(seed, 1);
+    (0..len).map(|_| 1 + if random.below(10) == 0 { random.below(1 << 20) } else { random.below(4) }).collect()
+}
+
+/// Makes an index with terms `t0` and so on. Lengths are around those of blocks, and documents come in runs, so that
+/// some blocks are needed and others are not.
+#[cfg(feature = "gpu")]
+pub(crate) fn bursty_index(random: &mut Random) -> (Arc<Index>, Vec<TermId>) {
+    let num_docs = 60_000_u32;
+    let lens = [1, 2, 100, 127, 128, 129, 511, 513, 3000, 20_000, 59_999, 60_000];
+    let lists: Vec<(String, Vec<(u32, u32)>)> = lens
+        .iter()
+        .enumerate()
+        .map(|(term, &len)| {
+            let mut docs: Vec<u32> = (0..num_docs).collect();
+            while docs.len() > len {
+                let surplus = docs.len() - len;
+                let start = random.below(docs.len() as u32) as usize;
+                let run = (1 + random.below(1 + num_docs / 50) as usize).min(surplus).min(docs.len() - start);
+                docs.drain(start..start + run);
+            }
+            let freqs = freqs(term as u64, len);
+            (format!("t{term}"), docs.into_iter().zip(freqs).collect())
+        })
+        .collect();
+    let index = Arc::new(Index::from_lists(&lists).unwrap());
+    let terms = lists.iter().map(|(name, _)| index.term(name).unwrap()).collect();
+    (index, terms)
+}

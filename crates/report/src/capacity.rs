@@ -21,13 +21,11 @@ pub struct CapacityRow<'a> {
 
 impl<'a> CapacityRow<'a> {
     /// The row of a policy that was not driven.
-    #[must_use]
     pub fn simulated(capacity: Capacity) -> Self {
         Self { capacity, driven: None }
     }
 
     /// The row of a policy, with its live runs if it is among `driven`.
-    #[must_use]
     pub fn compared(capacity: Capacity, driven: &'a [Driven]) -> Self {
         let driven = driven.iter().find(|driven| driven.policy == capacity.policy);
         Self { capacity, driven }

@@ -41,9 +41,7 @@ pub struct Effectiveness {
 
 impl Qrels {
     /// Reads TREC's format: `query iteration document grade`, separated by white space. Negative grades count as 0.
-    ///
-    /// # Errors
-    /// If a line has another format, a document is judged twice for a query, or there is no judgement.
+    /// Fails if a line has another format, a document is judged twice for a query, or there is no judgement.
     pub fn read(path: &Path) -> Result<Self, InputError> {
         let mut qrels = Self::default();
         for line in read_lines(path)? {

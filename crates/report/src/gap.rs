@@ -25,16 +25,12 @@ row! {
 
 impl Record for GapLine {}
 
-/// Writes `gap.csv` atomically.
-///
-/// # Errors
-/// Those of the file system.
+/// Writes `gap.csv` atomically. Fails as the file system does.
 pub fn write_gaps(path: &Path, provenance: &Provenance, gaps: &[Gap]) -> io::Result<()> {
     write_csv(path, provenance, gaps.iter().map(GapLine::of))
 }
 
 /// The table of gaps, with the meaning of its columns.
-#[must_use]
 pub fn gap_table(gaps: &[Gap]) -> String {
     let mut table = Table::new(["policy", "q/s", "mean", "at least", "p99", "at least", "closed"]);
     for Gap { policy, rate_qps, mean_ms, p99_ms, bound, closed_share, .. } in gaps {

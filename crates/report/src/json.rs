@@ -14,10 +14,7 @@ const NAMES: [&str; 13] = [
 ];
 
 /// The rows of a CSV file. A column contains numbers, or `true` and `false`, if all its values do, else text. Empty
-/// values are `null`.
-///
-/// # Errors
-/// If the file can't be read.
+/// values are `null`. Fails if the file can't be read.
 pub fn rows_of_csv(path: &Path) -> Result<Value, InputError> {
     let sheet = Sheet::read(path, &path.display().to_string())?;
     let kinds: Vec<ColumnKind> =
@@ -30,7 +27,6 @@ pub fn rows_of_csv(path: &Path) -> Result<Value, InputError> {
 }
 
 /// One row as it is written to a file, as an object with the types of [`rows_of_csv`].
-#[must_use]
 pub fn row_of_file(row: impl Serialize) -> Value {
     let Value::Object(columns) = json!(row) else { return Value::Null };
     let typed = |(name, value): (String, Value)| {

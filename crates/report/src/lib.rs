@@ -1,17 +1,14 @@
 //! Summaries, CSV files, tables, figures, the page and traces for Perfetto, for simulated and live runs alike.
 
 pub mod capacity;
-#[cfg(feature = "plots")]
 pub mod docs;
 pub mod effectiveness;
 pub mod faults;
 pub mod gap;
 pub mod json;
 pub mod number;
-#[cfg(feature = "plots")]
 pub mod page;
 pub mod perfetto;
-#[cfg(feature = "plots")]
 pub mod plot;
 pub mod policies;
 pub mod priorities;

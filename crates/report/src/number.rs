@@ -8,13 +8,11 @@ pub fn text(value: f64, digits: usize) -> String {
 }
 
 /// A number that is known to plus or minus `half_width`, with the digits that are known: `152000` of 151,873 +- 1,900.
-#[must_use]
 pub fn known(value: f64, half_width: f64) -> String {
     text(value, known_digits(value, half_width))
 }
 
 /// Two different numbers that are known to plus or minus `half_width`, with at least the digits that tell them apart.
-#[must_use]
 pub fn known_apart(one: f64, other: f64, half_width: f64) -> (String, String) {
     let least = known_digits(one, half_width);
     let both = |digits| (text(one, digits), text(other, digits));
@@ -22,7 +20,6 @@ pub fn known_apart(one: f64, other: f64, half_width: f64) -> (String, String) {
 }
 
 /// An interval with the digits that are known: it is never narrower than the numbers are, nor empty.
-#[must_use]
 pub fn known_interval(low: f64, high: f64) -> String {
     if low == 0.0 && high == 0.0 {
         return String::from("0 to 0");
@@ -57,7 +54,6 @@ pub fn counted(count: usize, one: &str, many: &str) -> String {
 }
 
 /// A rate for people: `1,234,000`, `12.3`.
-#[must_use]
 pub fn grouped(value: f64) -> String {
     if value.abs() < 100.0 {
         return text(value, 3);
@@ -72,7 +68,6 @@ pub fn grouped(value: f64) -> String {
 }
 
 /// A rate with the digits that are known, given its relative uncertainty.
-#[must_use]
 pub fn rate(qps: f64, half_width: f64) -> String {
     grouped(significant(qps, if half_width >= 0.1 { 2 } else { 3 }))
 }

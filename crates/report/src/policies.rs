@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use super::capacity::{CapacityRow, write_capacities};
 use super::faults::{FaultRow, write_faults};
 use super::number;
-#[cfg(feature = "plots")]
 use tandem_model::base::machine::Class;
 use tandem_model::base::stats::Interval;
 
@@ -18,18 +17,15 @@ use super::priorities::{PriorityRow, priority_table, write_priorities};
 use super::row::row;
 use super::summary::{Source, Summary, SummaryRow, write_summaries};
 use super::table::{Table, fitted};
-#[cfg(feature = "plots")]
 use tandem_model::base::stats::mean_interval;
 use tandem_model::base::time::Nanos;
 use tandem_model::cost::BatchLoad;
 use tandem_model::files::{Digits, Provenance, Record, write_csv};
-#[cfg(feature = "plots")]
 use tandem_model::sched::PolicyFactory;
 use tandem_model::sched::PolicyKind;
 use tandem_model::sim::{Arrivals, Experiment};
 use tandem_model::study::{Capacity, Comparison, Played, PolicyForecast, PolicyResults, Progress, StudyError, Verdict};
 
-#[cfg(feature = "plots")]
 const CONFIDENCE: f64 = 0.95;
 
 row! {
@@ -69,7 +65,7 @@ pub fn compare(
 }
 
 /// Writes summary.csv, priorities.csv, forecast.csv, capacity.csv, faults.csv and the figure delay.svg into `folder`, if there are such
-/// results. The figure needs a `subtitle` and the feature `plots`. Returns each result's name with its files. A failed
+/// results. The figure needs a `subtitle`. Returns each result's name with its files. A failed
 /// file does not prevent the others.
 pub fn write(
     comparison: &Comparison,
@@ -108,15 +104,12 @@ pub fn write(
         let rows: Vec<FaultRow> = rows.collect();
         table("faults", &|path| write_faults(path, provenance, &rows));
     }
-    #[cfg(feature = "plots")]
     if let Some(subtitle) = subtitle.filter(|_| !summaries.is_empty()) {
         let stem = folder.join("delay");
         let chart = delay_chart(comparison, &summaries, results, subtitle.to_owned())
             .with_best("those without a miss up to the highest rates", Series::highest_kept);
         written.push(("delay", chart.write(&stem).map(|path| vec![path])));
     }
-    #[cfg(not(feature = "plots"))]
-    let _ = subtitle;
     written
 }
 
@@ -152,7 +145,6 @@ fn priorities(results: &PolicyResults) -> Vec<PriorityRow> {
 }
 
 /// Mean delay over the seeds and whether any query missed, for a policy at a rate, or `None` if it was not played.
-#[cfg(feature = "plots")]
 fn delay_at(summaries: &[SummaryRow], policy: &str, rate_qps: f64) -> Option<(f64, bool)> {
     let rows = summaries.iter().filter(|row| row.policy == policy && row.rate_qps == rate_qps);
     let (sum, count, missed) = rows.fold((0.0, 0, 0), |(sum, count, missed), row| {
@@ -162,7 +154,6 @@ fn delay_at(summaries: &[SummaryRow], policy: &str, rate_qps: f64) -> Option<(f6
 }
 
 /// The paper's Figure 7: average delay by arrival rate, one line per policy.
-#[cfg(feature = "plots")]
 fn delay_chart(
     comparison: &Comparison,
     summaries: &[SummaryRow],
@@ -210,17 +201,10 @@ fn delay_chart(
 }
 
 /// A capacity's interval, over seeds and over samples of queries, with the digits that are known.
-#[must_use]
 pub fn interval_in_words(capacity: &Capacity) -> String {
     capacity
         .known_interval()
         .map_or_else(|| String::from("not known"), |interval| number::known_interval(interval.low, interval.high))
-}
-
-/// A capacity with the digits that are known.
-#[must_use]
-pub fn capacity_in_words(capacity: &Capacity) -> String {
-    rates_in_words(capacity).0
 }
 
 /// A capacity and the next higher rate, which failed, with the digits that are known and those that tell them apart.
@@ -233,7 +217,6 @@ fn rates_in_words(capacity: &Capacity) -> (String, String) {
 }
 
 /// `+-0.4 %`.
-#[must_use]
 pub fn error_in_words(share: Option<f64>) -> String {
     share.map_or(String::from("-"), |share| format!("+-{} %", number::text(100.0 * share, 2)))
 }

@@ -70,16 +70,12 @@ row! {
 
 impl Record for PriorityLine {}
 
-/// Writes `priorities.csv` atomically.
-///
-/// # Errors
-/// Those of the file system.
+/// Writes `priorities.csv` atomically. Fails as the file system does.
 pub fn write_priorities(path: &Path, provenance: &Provenance, rows: &[PriorityRow]) -> io::Result<()> {
     write_csv(path, provenance, rows.iter().map(PriorityLine::of))
 }
 
 /// Delays by policy, rate and priority: means over the seeds, and the share of late queries. Empty without rows.
-#[must_use]
 pub fn priority_table(rows: &[PriorityRow]) -> String {
     if rows.is_empty() {
         return String::new();

@@ -12,7 +12,6 @@ use crate::table::Table;
 type Error = fn(&Compared) -> Option<Digits<4>>;
 
 /// The errors of each machine, then of all machines and of those that were steady, by what is predicted.
-#[must_use]
 pub fn record_table(compared: &[Compared]) -> String {
     let mut machines: BTreeMap<String, Vec<&Compared>> = BTreeMap::new();
     for one in compared {
@@ -103,7 +102,6 @@ pub fn ablation_table(rows: &[Ablated]) -> String {
 }
 
 /// The cells one by one: predictions with their intervals next to the measurement, and all errors.
-#[must_use]
 pub fn cell_table(compared: &[Compared]) -> String {
     let columns = ["cell", "policy", "of", "measured", "now", "+-", "error", "recorded", "rehearsal", "linear"];
     let mut table = Table::new(columns).with_keys(3);

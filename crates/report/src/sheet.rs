@@ -31,10 +31,8 @@ pub struct SheetRow<'a> {
 
 impl Sheet {
     /// Reads a CSV file (also `.gz` or `.zst`) with any columns. A row with a wrong number of cells is
-    /// [reported](Self::unread) and left out, if there is a good row.
-    ///
-    /// # Errors
-    /// If the file can't be read or is not UTF-8, or no row has the right number of cells.
+    /// [reported](Self::unread) and left out, if there is a good row. Fails if the file can't be read or is not UTF-8,
+    /// or no row has the right number of cells.
     pub fn read(path: &Path, name: &str) -> Result<Self, InputError> {
         let mut reader = open_text(path)?;
         let mut sheet = Self { name: name.to_owned(), ..Self::default() };
@@ -79,7 +77,6 @@ impl Sheet {
 
     /// Reports wrong numbers in the columns `needed`, without which a row is useless, and in columns whose names end in
     /// a unit.
-    #[cfg(feature = "plots")]
     pub(crate) fn look_at_numbers(&mut self, needed: &[&str]) {
         // Endings of the names of columns that contain numbers.
         const UNITS: [&str; 3] = ["_qps", "_ms", "_us"];

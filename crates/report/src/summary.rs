@@ -1,39 +1,24 @@
 //! Totals of runs, as `summary.csv`.
 
-use std::fmt;
 use std::io;
 use std::path::Path;
 
 use tandem_drive::live::GapSum;
 use tandem_model::base::machine::Class;
+use tandem_model::base::named::named_enum;
 use tandem_model::files::{Decimals, Digits, Provenance, Record, write_csv};
 use tandem_model::study::{Played, Verdict};
 pub use tandem_model::study::{Summary, Tally};
 
 use crate::row::{Text, row};
 
-/// Origin of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Source {
-    /// Simulated runs.
-    Simulated,
-    /// Live runs. The column `gpu` of their summaries says whether the GPU was real.
-    Live,
-}
-
-impl Source {
-    /// As in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Simulated => "simulated",
-            Self::Live => "live",
-        }
-    }
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+named_enum! {
+    /// Origin of a row.
+    pub enum Source {
+        /// Simulated runs.
+        Simulated = "simulated",
+        /// Live runs. The column `gpu` of their summaries says whether the GPU was real.
+        Live = "live",
     }
 }
 

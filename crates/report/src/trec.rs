@@ -69,7 +69,6 @@ fn is_harmful(c: char) -> bool {
 
 /// A name that does no harm to a terminal and to the rows of a table. Only a name that holds a harmful character, or `\u{` itself, is
 /// changed: each harmful character becomes `\u{...}` with its code point, and each backslash `\\`. So every name can be read back.
-#[must_use]
 pub fn printable(text: Cow<'_, str>) -> Cow<'_, str> {
     if !text.contains(is_harmful) && !text.contains("\\u{") {
         return text;

@@ -6,20 +6,18 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-#[cfg(feature = "plots")]
 use tandem_model::base::machine::Class;
 use tandem_model::files::{Digits, Provenance, Record, write_csv};
 
 use super::plot::{LineChart, Point, Series, Stroke, look_of};
 use tandem_drive::lab::{Driven, DrivenRun, ServiceRow};
 use tandem_drive::live::GapOf;
-#[cfg(feature = "plots")]
 use tandem_model::study::Forecast;
 use tandem_model::study::{Criterion, Summary};
 
 /// A line of `live_runs.csv`, as it is written.
 #[derive(Debug, Serialize, Deserialize)]
-struct Line {
+struct LiveRunLine {
     policy: String,
     rate_qps: Digits<6>,
     seed: u64,
@@ -106,14 +104,11 @@ struct ServiceLine {
     decision_us: Digits<4>,
 }
 
-impl Record for Line {}
+impl Record for LiveRunLine {}
 impl Record for CapacityLine {}
 impl Record for ServiceLine {}
 
-/// Writes `live_runs.csv` atomically.
-///
-/// # Errors
-/// Those of the file system.
+/// Writes `live_runs.csv` atomically. Fails as the file system does.
 pub fn write_live_runs(
     path: &Path,
     provenance: &Provenance,
@@ -126,7 +121,7 @@ pub fn write_live_runs(
         let [driver, lanes] = [GapOf::Driver, GapOf::Lanes].map(|of| run.course.gaps(of));
         let predicted = forecast.map(|forecast| forecast.summary);
         let work = |class, thirds| run.course.work_ratio(class, thirds).map(Digits);
-        Line {
+        LiveRunLine {
             policy: driven.policy.clone(),
             rate_qps: Digits(run.qps),
             seed: run.seed,
@@ -179,10 +174,7 @@ pub fn write_live_runs(
     write_csv(path, provenance, driven.iter().flat_map(|one| one.runs.iter().map(move |run| line(one, run))))
 }
 
-/// Writes `validation_capacity.csv` atomically.
-///
-/// # Errors
-/// Those of the file system.
+/// Writes `validation_capacity.csv` atomically. Fails as the file system does.
 pub fn write_validation_capacity(
     path: &Path,
     provenance: &Provenance,
@@ -209,10 +201,7 @@ pub fn write_validation_capacity(
     write_csv(path, provenance, driven.iter().map(line))
 }
 
-/// Writes `service.csv` atomically.
-///
-/// # Errors
-/// Those of the file system.
+/// Writes `service.csv` atomically. Fails as the file system does.
 pub fn write_service(path: &Path, provenance: &Provenance, rows: &[ServiceRow]) -> io::Result<()> {
     let line = |row: &ServiceRow| ServiceLine {
         policy: row.policy.clone(),
@@ -231,9 +220,7 @@ pub fn write_service(path: &Path, provenance: &Provenance, rows: &[ServiceRow]) 
     write_csv(path, provenance, rows.iter().map(line))
 }
 
-#[cfg(feature = "plots")]
 /// Mean delay against rate: predicted as dashes, measured as markers on a line, a colour a policy.
-#[must_use]
 pub fn delay_chart(driven: &[Driven], criterion: &Criterion, what: &str) -> LineChart {
     // A mean with its interval, and whether the objective is met.
     type Mean = (f64, Option<(f64, f64)>, bool);

@@ -17,7 +17,7 @@ use tandem_engine::search::gpu::GpuMemory;
 use tandem_model::base::ids::DeviceId;
 
 use super::{Arguments, Measurement, input_and_others};
-use crate::Failure;
+use crate::failure::Failure;
 use tandem_report::table::Table;
 
 /// Number of runs behind a median.

@@ -10,7 +10,7 @@ use tandem_model::base::ids::TermId;
 use tandem_model::base::quantile::median;
 
 use super::{REPEATS, Row, share_of_copy_rate};
-use crate::Failure;
+use crate::failure::Failure;
 use tandem_papers::codec::{Codec, Column, PForDelta, Rice};
 use tandem_papers::ding::gpu::{PforBatch, PublishedGpu, RiceBatch};
 

@@ -12,7 +12,8 @@ use tandem_model::base::quantile::{Times, median};
 use tandem_model::traffic::Mode;
 
 use super::{REPEATS, Row};
-use crate::{Failure, defaults};
+use crate::defaults;
+use crate::failure::Failure;
 
 /// Number of results of a query.
 const K: usize = 10;

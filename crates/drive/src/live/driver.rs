@@ -33,7 +33,7 @@ use super::ending::{Ending, LiveError};
 use super::gaps::{Course, Gap, GapOf, SLACK};
 use super::lane_set::{LaneSet, Members};
 use super::outcome::{LiveOutcome, Spread};
-use super::record::{Record, Sample, Sampled};
+use super::record::{Record, Sample, Sampled, room_for};
 use super::ring::{Completion, Sleeper, Survived};
 use super::served::{Round, ServedBatch};
 use super::worker_lane::Lane;
@@ -564,14 +564,6 @@ impl Lanes<'_> {
 fn lane_fault(processor: ProcessorId, at: Nanos, survived: Survived) -> LaneFault {
     let Survived { kind, queries, is_retired, what, .. } = survived;
     LaneFault { processor, at, kind, queries, is_retired, what }
-}
-
-/// An empty vector with room for `count` items, in memory that is already mapped: the first touch of a page costs as
-/// much as a system call. `blank` must not be all zeros, since such memory would come unmapped.
-pub(super) fn room_for<T: Clone>(count: usize, blank: T) -> Vec<T> {
-    let mut room = vec![blank; count];
-    room.clear();
-    room
 }
 
 /// Ends the run with an error; only the first one counts.

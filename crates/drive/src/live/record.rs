@@ -5,7 +5,6 @@ use tandem_model::base::machine::{Class, LaneFault, PerClass};
 use tandem_model::base::time::Nanos;
 use tandem_model::sched::{Job, LogRow, RunLog, ShedJob, Sink};
 
-use super::driver::room_for;
 use super::gaps::Gap;
 
 /// Counts events of a run in addition to its log, and decides when the run is lost.
@@ -140,6 +139,14 @@ impl Sink for Sampled {
     fn lane_fault(&mut self, fault: &LaneFault) {
         self.log.lane_fault(fault);
     }
+}
+
+/// An empty vector with room for `count` items, in memory that is already mapped: the first touch of a page costs as
+/// much as a system call. `blank` must not be all zeros, since such memory would come unmapped.
+pub(super) fn room_for<T: Clone>(count: usize, blank: T) -> Vec<T> {
+    let mut room = vec![blank; count];
+    room.clear();
+    room
 }
 
 #[cfg(test)]

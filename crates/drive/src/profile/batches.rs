@@ -37,13 +37,8 @@ const MOST_REPEATS: usize = 64;
 const STREAM: u64 = 0xBA7C;
 
 /// Runs batches of every size, drawn from `work` (queries with modes), for `k` documents each. Every other batch mixes all
-/// modes. The others use one mode each, so that the fit can separate the modes.
-///
-/// # Errors
-/// If a batch fails.
-///
-/// # Panics
-/// If `work` is empty.
+/// modes. The others use one mode each, so that the fit can separate the modes. Fails if a batch fails. Panics if
+/// `work` is empty.
 pub fn measure_batches(
     executor: &mut dyn Executor,
     work: &[(&Query, Mode)],

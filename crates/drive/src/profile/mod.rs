@@ -59,7 +59,6 @@ impl Default for ProfileOptions {
 
 impl ProfileOptions {
     /// Searches that [`profile`] runs and reports, without those of the warm-up load.
-    #[must_use]
     pub fn searches(&self, executors: usize, queries: usize) -> u64 {
         (executors * queries * self.modes.len() * (1 + self.repeats)) as u64
     }
@@ -71,10 +70,8 @@ impl ProfileOptions {
 /// terms.
 ///
 /// `progress` receives from time to time the number of finished [searches](ProfileOptions::searches). Rows are in order of
-/// mode, then query. The provenance names devices, index and options, not the command.
-///
-/// # Errors
-/// If an option is out of range, a search fails, all executors refuse a query, or two executors' hits differ in any bit.
+/// mode, then query. The provenance names devices, index and options, not the command. Fails if an option is out of
+/// range, a search fails, all executors refuse a query, or two executors' hits differ in any bit.
 pub fn profile(
     executors: &mut [Box<dyn Executor>],
     queries: &[Query],

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tandem_model::files::{InputError, open_bytes, open_stdin, packing_of, unpacked};
+use tandem_base::files::{InputError, open_bytes, open_stdin, packing_of, unpacked};
 
 use super::document::{BATCH_BYTES, Document};
 use super::folder::{FileBatch, Folder};
@@ -32,17 +32,13 @@ enum Kind {
 
 impl Batch {
     /// The number of its file or folder in the collection, from 0.
-    #[must_use]
     pub fn file(&self) -> u32 {
         self.file
     }
 
     /// Parses the batch and calls `visit` for each of its documents, in order.
     ///
-    /// Returns what was skipped.
-    ///
-    /// # Errors
-    /// If a document can't be read: with its place and the problem.
+    /// Returns what was skipped. Fails if a document can't be read: with its place and the problem.
     pub fn for_each(&self, visit: impl FnMut(Document<'_>)) -> Result<Skipped, InputError> {
         match &self.kind {
             Kind::Lines(lines) => lines.for_each(visit).map(|()| Skipped::default()),
@@ -53,7 +49,6 @@ impl Batch {
     }
 
     /// A digest of the text, or of files' names, sizes and times, by which a batch read again is compared.
-    #[must_use]
     pub fn digest(&self) -> u64 {
         match &self.kind {
             Kind::Lines(lines) => lines.digest(),
@@ -62,10 +57,8 @@ impl Batch {
         }
     }
 
-    /// Reads the text into `memory` if it was deferred, before the batch is parsed or its digest taken.
-    ///
-    /// # Errors
-    /// If it can't be read.
+    /// Reads the text into `memory` if it was deferred, before the batch is parsed or its digest taken. Fails if it
+    /// can't be read.
     pub(crate) fn load(&mut self, memory: &mut Vec<u8>) -> Result<(), InputError> {
         match &mut self.kind {
             Kind::Lines(lines) => lines.load(memory),
@@ -90,7 +83,6 @@ impl Batch {
     }
 
     /// Bytes of the lines or files.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         match &self.kind {
             Kind::Lines(lines) => lines.bytes(),
@@ -106,7 +98,7 @@ pub struct Collection {
     paths: Vec<PathBuf>,
     first: u32,
     at: usize,
-    source: Source,
+    source: BatchSource,
     threads: usize,
     /// Bytes that threads may decompress ahead of the reader.
     most_ahead: Arc<AtomicUsize>,
@@ -120,7 +112,7 @@ pub struct Collection {
 const AHEAD_BYTES_PER_THREAD: usize = 32 << 20;
 
 #[derive(Debug)]
-enum Source {
+enum BatchSource {
     Lines(JsonLines),
     PlainLines(PlainLines),
     Warc(Warc),
@@ -131,33 +123,25 @@ enum Source {
 impl Collection {
     /// Opens a collection: a file (plain, in gzip or in zstd; `-` is the standard input) of JSON lines, WARC records or
     /// TREC documents, recognised by its first bytes; or a folder of such files, or of text files. Up to `threads`
-    /// threads decompress files.
-    ///
-    /// # Errors
-    /// If it can't be read.
+    /// threads decompress files. Fails if it can't be read.
     pub fn open(path: &Path, threads: usize) -> Result<Self, InputError> {
         Self::open_all(vec![path.to_owned()], threads)
     }
 
-    /// Opens several files or folders as one collection, in this order.
-    ///
-    /// # Errors
-    /// If there is none, or the first can't be read.
+    /// Opens several files or folders as one collection, in this order. Fails if there is none, or the first can't be
+    /// read.
     pub fn open_all(paths: Vec<PathBuf>, threads: usize) -> Result<Self, InputError> {
         let (paths, notes) = expanded(paths)?;
         let first = paths.first().ok_or_else(|| InputError::file(Path::new(""), "expected a file or folder"))?;
         let most_ahead = Arc::new(AtomicUsize::new(threads * AHEAD_BYTES_PER_THREAD));
-        let source = Source::open(first, threads, &most_ahead, false)?;
+        let source = BatchSource::open(first, threads, &most_ahead, false)?;
         let found = found(&source, &paths, &notes);
         Ok(Self { paths, first: 0, at: 0, source, threads, most_ahead, is_deferred: false, found, may_repeat: false })
     }
 
-    /// Opens bytes that were read from `path`, the collection's file of this number.
-    ///
-    /// # Errors
-    /// If they can't be read.
+    /// Opens bytes that were read from `path`, the collection's file of this number. Fails if they can't be read.
     pub fn of_bytes(path: &Path, number: u32, bytes: Vec<u8>) -> Result<Self, InputError> {
-        let source = Source::of_reader(path, unpacked(path, Cursor::new(bytes))?, false)?;
+        let source = BatchSource::of_reader(path, unpacked(path, Cursor::new(bytes))?, false)?;
         let paths = vec![path.to_owned()];
         let (most_ahead, found) = (Arc::default(), String::new());
         Ok(Self {
@@ -181,21 +165,17 @@ impl Collection {
 
     /// Locates batches of plain files of lines from now on, without reading them. Their users must [load](Batch::load)
     /// them, and lines of documents are relative to their [base](Batch::line_base). It must be called before the first
-    /// batch.
-    ///
-    /// # Errors
-    /// If the first file can't be read.
+    /// batch. Fails if the first file can't be read.
     pub(crate) fn defer_reading(&mut self) -> Result<(), InputError> {
         self.is_deferred = true;
         let path = &self.paths[self.at];
-        if matches!(self.source, Source::Lines(_)) && is_plain(path) {
-            self.source = Source::open(path, self.threads, &self.most_ahead, true)?;
+        if matches!(self.source, BatchSource::Lines(_)) && is_plain(path) {
+            self.source = BatchSource::open(path, self.threads, &self.most_ahead, true)?;
         }
         Ok(())
     }
 
     /// The form of the collection in words, before its text is read.
-    #[must_use]
     pub fn found(&self) -> &str {
         &self.found
     }
@@ -206,20 +186,17 @@ impl Collection {
     }
 
     /// Whether several documents may have one id.
-    #[must_use]
     pub fn may_repeat(&self) -> bool {
         self.may_repeat
     }
 
     /// Its files and folders; a folder of collections is replaced by its files.
-    #[must_use]
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths
     }
 
     /// An identity that differs for another collection or another state of it: paths, with lengths and times of files.
     /// Input from a pipe is identified by its batches only.
-    #[must_use]
     pub fn identity(&self) -> String {
         let mut identity = format!("batches {BATCH_BYTES}");
         for path in &self.paths {
@@ -236,33 +213,29 @@ impl Collection {
     }
 
     /// Bytes of text, if known before they are read.
-    #[must_use]
     pub fn expected_bytes(&self) -> Option<u64> {
         let of = |(number, path): (usize, &PathBuf)| match &self.source {
-            Source::Folder(folder) if number == self.at => Some(folder.bytes()),
+            BatchSource::Folder(folder) if number == self.at => Some(folder.bytes()),
             _ => path.metadata().ok().filter(|_| is_plain(path)).map(|file| file.len()),
         };
         self.paths.iter().enumerate().map(of).sum()
     }
 
-    /// The next documents, at least one; `None` after the last.
-    ///
-    /// # Errors
-    /// If the file system or the decompressor fails.
+    /// The next documents, at least one; `None` after the last. Fails if the file system or the decompressor fails.
     pub fn next_batch(&mut self) -> Result<Option<Batch>, InputError> {
         loop {
             let kind = match &mut self.source {
-                Source::Lines(lines) => lines.next_batch()?.map(Kind::Lines),
-                Source::PlainLines(lines) => lines.next_batch()?.map(Kind::Lines),
-                Source::Warc(records) => records.next_batch()?.map(Kind::Warc),
-                Source::Trec(documents) => documents.next_batch()?.map(Kind::Trec),
-                Source::Folder(folder) => folder.next_batch().map(Kind::Files),
+                BatchSource::Lines(lines) => lines.next_batch()?.map(Kind::Lines),
+                BatchSource::PlainLines(lines) => lines.next_batch()?.map(Kind::Lines),
+                BatchSource::Warc(records) => records.next_batch()?.map(Kind::Warc),
+                BatchSource::Trec(documents) => documents.next_batch()?.map(Kind::Trec),
+                BatchSource::Folder(folder) => folder.next_batch().map(Kind::Files),
             };
             if let Some(kind) = kind {
                 return Ok(Some(Batch { file: self.first + self.at as u32, kind }));
             }
             let Some(path) = self.paths.get(self.at + 1) else { return Ok(None) };
-            self.source = Source::open(path, self.threads, &self.most_ahead, self.is_deferred)?;
+            self.source = BatchSource::open(path, self.threads, &self.most_ahead, self.is_deferred)?;
             self.at += 1;
         }
     }
@@ -320,15 +293,15 @@ fn expanded(paths: Vec<PathBuf>) -> Result<(Vec<PathBuf>, Vec<String>), InputErr
     Ok((all, notes))
 }
 
-fn found(source: &Source, paths: &[PathBuf], notes: &[String]) -> String {
+fn found(source: &BatchSource, paths: &[PathBuf], notes: &[String]) -> String {
     let form = match source {
-        Source::Lines(_) | Source::PlainLines(_) => "JSON lines",
-        Source::Warc(_) => "WARC",
-        Source::Trec(_) => "TREC documents",
-        Source::Folder(_) => "text files",
+        BatchSource::Lines(_) | BatchSource::PlainLines(_) => "JSON lines",
+        BatchSource::Warc(_) => "WARC",
+        BatchSource::Trec(_) => "TREC documents",
+        BatchSource::Folder(_) => "text files",
     };
     let number = match source {
-        Source::Folder(folder) => format!("{} ", folder.paths().count()),
+        BatchSource::Folder(folder) => format!("{} ", folder.paths().count()),
         _ => String::new(),
     };
     let more = if paths.len() > 1 { format!(" and {} more", paths.len() - 1) } else { String::new() };
@@ -376,7 +349,7 @@ impl Form {
     }
 }
 
-impl Source {
+impl BatchSource {
     fn open(path: &Path, threads: usize, most_ahead: &Arc<AtomicUsize>, is_deferred: bool) -> Result<Self, InputError> {
         if path.is_dir() {
             return Ok(Self::Folder(Folder::open(path)?));

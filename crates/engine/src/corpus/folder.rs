@@ -10,7 +10,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use tandem_model::files::{InputError, open_bytes};
+use tandem_base::files::{InputError, open_bytes};
 use walkdir::{DirEntry, WalkDir};
 use xxhash_rust::xxh3::Xxh3;
 

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use tandem_model::files::InputError;
+use tandem_base::files::InputError;
 
 use super::{DocumentTable, ListSource, TermList};
 use crate::index::MAX_IMPACT;
@@ -23,10 +23,8 @@ impl fmt::Debug for Impacts {
 }
 
 impl Impacts {
-    /// The lists of `open`, a source that is opened twice: a first pass finds the largest frequency.
-    ///
-    /// # Errors
-    /// Those of `open` and of its lists.
+    /// The lists of `open`, a source that is opened twice: a first pass finds the largest frequency. Fails as `open`
+    /// and of its lists does.
     pub fn open<S: ListSource + 'static>(open: impl Fn() -> Result<S, InputError>) -> Result<Self, InputError> {
         let (mut source, mut list, mut largest) = (open()?, TermList::default(), 0);
         while source.next_list(&mut list)? {

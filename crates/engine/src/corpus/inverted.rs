@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use tandem_model::files::InputError;
+use tandem_base::files::InputError;
 
 /// A term with its postings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,10 +26,8 @@ pub struct DocumentTable {
 }
 
 impl DocumentTable {
-    /// Refuses names that several documents have; `place` describes the place of a document's name.
-    ///
-    /// # Errors
-    /// With both places.
+    /// Refuses names that several documents have; `place` describes the place of a document's name. Fails with both
+    /// places.
     pub(super) fn check_names(&self, path: &Path, place: impl Fn(usize) -> String) -> Result<(), InputError> {
         let mut first: HashMap<&str, usize> = HashMap::with_capacity(self.external_ids.len());
         for (number, name) in self.external_ids.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
@@ -48,19 +46,14 @@ pub trait ListSource {
     /// The number of lists.
     fn num_lists(&self) -> u64;
 
-    /// Refuses names that several documents have.
-    ///
-    /// # Errors
-    /// With both places.
+    /// Refuses names that several documents have. Fails with both places.
     fn check_names(&self) -> Result<(), InputError>;
 
     /// Hands over the documents and keeps an empty table.
     fn take_documents(&mut self) -> DocumentTable;
 
-    /// Reads the next list, in byte order of the terms, into `list`; returns `false` after the last.
-    ///
-    /// # Errors
-    /// If the file is damaged, or breaks the rules of [`TermList`]: with the place, and what was expected there.
+    /// Reads the next list, in byte order of the terms, into `list`; returns `false` after the last. Fails if the file
+    /// is damaged, or breaks the rules of [`TermList`]: with the place, and what was expected there.
     fn next_list(&mut self, list: &mut TermList) -> Result<bool, InputError>;
 
     /// The [`Tokenizer`](super::Tokenizer) that made the terms, if the file names it.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use memchr::{memchr_iter, memrchr};
 use serde::Deserialize;
 use serde::de::{Deserializer, Visitor};
-use tandem_model::files::{File, InputError, json_message, read_exact_at};
+use tandem_base::files::{File, InputError, json_message, read_exact_at};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::document::{BATCH_BYTES, Document};
@@ -347,7 +347,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(name);
         std::fs::write(&path, bytes).unwrap();
-        let mut lines = JsonLines::new(&path, tandem_model::files::open_text(&path).map_err(|e| e.to_string())?);
+        let mut lines = JsonLines::new(&path, tandem_base::files::open_text(&path).map_err(|e| e.to_string())?);
         let mut documents = Vec::new();
         while let Some(batch) = lines.next_batch().map_err(|e| e.to_string())? {
             batch
@@ -390,7 +390,7 @@ mod tests {
             String::new(),
         ] {
             std::fs::write(&path, &text).unwrap();
-            let mut at_once = JsonLines::new(&path, tandem_model::files::open_text(&path).unwrap());
+            let mut at_once = JsonLines::new(&path, tandem_base::files::open_text(&path).unwrap());
             let mut later = PlainLines::open(&path, 0).unwrap();
             let mut memory = Vec::new();
             while let Some(expected) = at_once.next_batch().unwrap() {

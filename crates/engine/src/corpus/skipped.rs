@@ -34,19 +34,16 @@ impl Skipped {
     }
 
     /// The counts, in order of the reasons.
-    #[must_use]
     pub fn counts(&self) -> [u64; Self::REASONS] {
         self.0
     }
 
     /// Makes counts from numbers in order of the reasons.
-    #[must_use]
     pub fn of_counts(counts: [u64; Self::REASONS]) -> Self {
         Self(counts)
     }
 
     /// The number of files and records that are not indexed.
-    #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().sum::<u64>() - self.0[Reason::CutShort as usize]
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use tandem_model::files::InputError;
+use tandem_base::files::InputError;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::document::BATCH_BYTES;
@@ -60,10 +60,8 @@ impl Splitter {
     }
 
     /// Reads about [`BATCH_BYTES`] and takes the whole records among them, which `whole` determines. At the end of the
-    /// stream it takes all that is left. It reads more if no record is whole.
-    ///
-    /// # Errors
-    /// If the stream can't be read, `whole` finds fault, or a record is longer than 1 GiB.
+    /// stream it takes all that is left. It reads more if no record is whole. Fails if the stream can't be read,
+    /// `whole` finds fault, or a record is longer than 1 GiB.
     pub(super) fn next(
         &mut self,
         whole: impl Fn(&[u8]) -> Result<usize, Fault>,

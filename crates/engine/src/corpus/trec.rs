@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use memchr::memmem;
-use tandem_model::files::InputError;
+use tandem_base::files::InputError;
 
 use super::document::Document;
 use super::split::{Records, Splitter};

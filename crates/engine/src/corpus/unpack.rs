@@ -25,7 +25,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use memchr::memmem;
 
-use tandem_model::files::{File, Frame, InputError, Packing, packing_of, read_exact_at, skip_padding};
+use tandem_base::files::{File, Frame, InputError, Packing, packing_of, read_exact_at, skip_padding};
 
 const STRIPE_BYTES: u64 = 2 << 20;
 /// Bytes handed from a thread to the reader at once.
@@ -35,7 +35,7 @@ const LEAST_CHUNKS: usize = 2;
 
 #[derive(Debug)]
 struct FileFrom {
-    shared: Arc<Shared>,
+    shared: Arc<Unpacking>,
     at: u64,
 }
 
@@ -77,7 +77,7 @@ enum Progress {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct Unpacking {
     file: File,
     len: u64,
     packing: Packing,
@@ -122,7 +122,7 @@ impl State {
 
 /// A compressed file that several threads decompress. Reading it yields the decompressed text.
 pub(super) struct Unpacked {
-    shared: Arc<Shared>,
+    shared: Arc<Unpacking>,
     /// The offset before which the file is read, except for the present piece.
     place: u64,
     piece: Option<u64>,
@@ -133,10 +133,7 @@ pub(super) struct Unpacked {
 }
 
 /// Opens `path` for decompression on `threads` threads, up to `most_ahead` bytes ahead of the reader. `None` if the file
-/// is not compressed, or too short to gain.
-///
-/// # Errors
-/// If it can't be opened.
+/// is not compressed, or too short to gain. Fails if it can't be opened.
 pub(super) fn open(path: &Path, threads: usize, most_ahead: &Arc<AtomicUsize>) -> Result<Option<Unpacked>, InputError> {
     let Some(packing) = packing_of(path) else { return Ok(None) };
     let cannot = |e: io::Error| InputError::file(path, format!("cannot open: {e}"));
@@ -145,7 +142,7 @@ pub(super) fn open(path: &Path, threads: usize, most_ahead: &Arc<AtomicUsize>) -
     if !about.is_file() || about.len() < 2 * STRIPE_BYTES || threads < 2 {
         return Ok(None);
     }
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(Unpacking {
         file,
         len: about.len(),
         packing,
@@ -162,7 +159,7 @@ pub(super) fn open(path: &Path, threads: usize, most_ahead: &Arc<AtomicUsize>) -
     Ok(Some(Unpacked { shared, place: 0, piece: None, chunk: Vec::new(), read: 0, frame: None }))
 }
 
-impl Shared {
+impl Unpacking {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -424,7 +421,7 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use tandem_model::base::random::Random;
+    use tandem_base::base::random::Random;
 
     /// Bytes that compress badly, so that files have several stripes.
     fn noise(len: usize, seed: u64) -> Vec<u8> {

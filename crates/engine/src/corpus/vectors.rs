@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use tandem_model::files::{InputError, json_message, read_lines};
+use tandem_base::files::{InputError, json_message, read_lines};
 
 use super::jsonl::Id;
 use super::{DocumentTable, ListSource, TermList};
@@ -43,10 +43,8 @@ struct Record<'a> {
 }
 
 impl VectorReader {
-    /// Reads a file, plain, in gzip or in zstd.
-    ///
-    /// # Errors
-    /// If it can't be read, or a line is not an object with `id` and a `vector` of numbers above 0: with line and column.
+    /// Reads a file, plain, in gzip or in zstd. Fails if it can't be read, or a line is not an object with `id` and a
+    /// `vector` of numbers above 0: with line and column.
     pub fn open(path: &Path) -> Result<Self, InputError> {
         let mut documents = DocumentTable::default();
         let mut lists: BTreeMap<String, List> = BTreeMap::new();

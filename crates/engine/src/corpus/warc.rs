@@ -18,7 +18,7 @@ use std::io::Read;
 use std::path::Path;
 
 use memchr::memmem;
-use tandem_model::files::{InputError, Packing};
+use tandem_base::files::{InputError, Packing};
 
 use super::document::Document;
 use super::split::{Fault, Records, Splitter};

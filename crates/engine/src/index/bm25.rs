@@ -12,7 +12,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use tandem_model::base::named::named_enum;
+use tandem_base::base::named::named_enum;
 
 /// The largest impact in an index of impacts.
 pub const MAX_IMPACT: u32 = 255;
@@ -108,10 +108,8 @@ impl Bm25 {
         (weight * tf) / (tf + norm)
     }
 
-    /// Checks that `k1` is between 0 and 1000 (so that nothing overflows), and `b` between 0 and 1.
-    ///
-    /// # Errors
-    /// The wrong parameter and its range.
+    /// Checks that `k1` is between 0 and 1000 (so that nothing overflows), and `b` between 0 and 1. Fails with the
+    /// wrong parameter and its range.
     pub fn check(&self) -> Result<(), String> {
         if self.is_impacts() {
             return if *self == Self::IMPACTS { Ok(()) } else { Err("parameters for a BM25 of impacts".into()) };

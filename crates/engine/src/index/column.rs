@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use bytemuck::Pod;
 
-use tandem_model::files::{File, read_exact_at};
+use tandem_base::files::{File, read_exact_at};
 
 const READ_BYTES: usize = 1 << 20;
 

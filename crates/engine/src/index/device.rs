@@ -2,8 +2,6 @@
 
 use super::directory::{BlockEntry, LongList};
 use super::encode::ROW_WORDS;
-use super::file::Index;
-use super::layout::Section;
 
 /// The sections of lists, borrowed from the mapped file. Opening the index has decoded every block, so that decoders of
 /// these sections need no bounds checks.
@@ -26,21 +24,6 @@ pub struct ListSections<'a> {
     pub num_docs: u32,
 }
 
-impl Index {
-    /// The sections that hold lists.
-    pub fn list_sections(&self) -> ListSections<'_> {
-        ListSections {
-            payload: self.payload(),
-            last_docs: self.last_docs(),
-            blocks: self.blocks(),
-            long_lists: self.long_lists(),
-            short_lists: self.short_lists(),
-            slots: self.items(Section::Terms),
-            num_docs: self.num_docs(),
-        }
-    }
-}
-
 impl LongList {
     /// Words of the packed blocks, without the probe form behind them.
     pub fn block_words(&self) -> usize {
@@ -54,6 +37,7 @@ pub(crate) mod tests {
     use super::super::encode::{pack_block, pack_short};
     use super::super::{BLOCK_LEN, directory::ListPlace, directory::TermSlot};
     use super::*;
+    use crate::index::Index;
 
     /// Sections of arbitrary lists, including lists that no index of a test could have norms for.
     #[derive(Debug, Default)]

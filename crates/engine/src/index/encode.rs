@@ -90,10 +90,8 @@ impl ListEncoder {
         Self { norms, ..Self::default() }
     }
 
-    /// Adds the next term's postings: `(document, frequency)`, ascending by document, frequencies at least 1.
-    ///
-    /// # Errors
-    /// If terms or postings are out of order, or out of range.
+    /// Adds the next term's postings: `(document, frequency)`, ascending by document, frequencies at least 1. Fails if
+    /// terms or postings are out of order, or out of range.
     pub fn add(&mut self, term: &str, postings: &[(u32, u32)]) -> Result<(), IndexError> {
         let (mut docs, mut freqs) = (std::mem::take(&mut self.docs), std::mem::take(&mut self.freqs));
         docs.clear();

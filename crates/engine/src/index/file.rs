@@ -10,14 +10,15 @@ use std::time::Duration;
 
 use bytemuck::Pod;
 use memmap2::Mmap;
-use tandem_model::base::ids::{DocId, TermId};
-use tandem_model::base::prefetch::prefetch;
-use tandem_model::files::File;
+use tandem_base::base::ids::{DocId, TermId};
+use tandem_base::base::prefetch::prefetch;
+use tandem_base::files::File;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::BLOCK_LEN;
 use super::bm25::{Bm25, Idf};
 use super::check::{check_file, check_lists};
+use super::device::ListSections;
 use super::dictionary::{Dictionary, MappedBytes};
 use super::directory::{BlockEntry, ListPlace, LongList, TermSlot};
 use super::error::IndexError;
@@ -42,12 +43,23 @@ pub struct Index {
 }
 
 impl Index {
+    /// The sections that hold lists.
+    pub fn list_sections(&self) -> ListSections<'_> {
+        ListSections {
+            payload: self.payload(),
+            last_docs: self.last_docs(),
+            blocks: self.blocks(),
+            long_lists: self.long_lists(),
+            short_lists: self.short_lists(),
+            slots: self.items(Section::Terms),
+            num_docs: self.num_docs(),
+        }
+    }
+
     /// Opens the index in folder `dir` and checks magic number, version, lengths and checksums.
     ///
-    /// All threads read the whole file once, about as fast as the disk or memory allows.
-    ///
-    /// # Errors
-    /// If it is missing, truncated, damaged or of another version. The message contains the remedy.
+    /// All threads read the whole file once, about as fast as the disk or memory allows. Fails if it is missing,
+    /// truncated, damaged or of another version. The message contains the remedy.
     pub fn open(dir: &Path) -> Result<Self, IndexError> {
         let path = dir.join(FILE_NAME);
         let map = map_file(&path)?;

@@ -100,7 +100,7 @@ use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use tandem_model::base::named::named_enum;
+use tandem_base::base::named::named_enum;
 
 /// The file's name in its folder.
 pub const FILE_NAME: &str = "index.tandem";

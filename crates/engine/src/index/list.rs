@@ -1,7 +1,7 @@
 //! Posting lists and their blocks.
 
-use tandem_model::base::ids::DocId;
-use tandem_model::base::prefetch::prefetch;
+use tandem_base::base::ids::DocId;
+use tandem_base::base::prefetch::prefetch;
 
 use super::BLOCK_LEN;
 use super::bm25::Bm25;

@@ -1,7 +1,7 @@
 //! The inverted index: block-compressed posting lists, used as they lie on disk.
 //!
 //! A **posting** is a document and the frequency of a term in it. A term's postings form a list, sorted by
-//! [`DocId`](tandem_model::base::ids::DocId) and cut into **blocks** of [`BLOCK_LEN`]. Metadata of blocks is stored in
+//! [`DocId`](tandem_base::base::ids::DocId) and cut into **blocks** of [`BLOCK_LEN`]. Metadata of blocks is stored in
 //! separate arrays, so that skipping reads no packed bits. Most terms are rare, and most postings are in long lists, so
 //! there are three kinds of lists:
 //!
@@ -58,4 +58,4 @@ pub use probe::Probe;
 pub use sizes::{PartSize, index_sizes};
 pub use writer::{DocumentSource, IndexBuilder, IndexFolder, IndexWriter, VisitDocument};
 
-pub use tandem_model::base::ids::BLOCK_LEN;
+pub use tandem_base::base::ids::BLOCK_LEN;

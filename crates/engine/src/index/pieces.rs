@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-use tandem_model::files::{File, write_all_at};
+use tandem_base::files::{File, write_all_at};
 
 const THREADS: usize = 2;
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use tandem_model::files::{PendingFile, write_all_at};
+use tandem_base::files::{PendingFile, write_all_at};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::layout::{FileHeader, HEADER_BYTES, PIECE_BYTES, SECTION_ALIGNMENT, Section, SectionEntry};

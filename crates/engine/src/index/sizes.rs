@@ -1,7 +1,7 @@
 //! Sizes of the parts of an index.
 
 use rayon::prelude::*;
-use tandem_model::base::ids::TermId;
+use tandem_base::base::ids::TermId;
 
 use super::file::Index;
 use super::layout::Section;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytemuck::Zeroable;
-use tandem_model::files::PendingFile;
+use tandem_base::files::PendingFile;
 
 use super::bm25::{Bm25, Idf};
 use super::column::SpillingColumn;
@@ -27,10 +27,8 @@ pub type VisitDocument<'a> = dyn FnMut(u32, Option<&[u8]>) -> io::Result<()> + '
 
 /// A source of documents' lengths and names. It can be read repeatedly, so that documents need not be in memory.
 pub trait DocumentSource {
-    /// Passes the documents to `visit` in order. Either all documents have names or none has.
-    ///
-    /// # Errors
-    /// The first error of `visit` or of reading.
+    /// Passes the documents to `visit` in order. Either all documents have names or none has. Fails with the first
+    /// error of `visit` or of reading.
     fn for_each(&self, visit: &mut VisitDocument<'_>) -> io::Result<()>;
 }
 
@@ -56,10 +54,8 @@ pub struct IndexFolder {
 }
 
 impl IndexFolder {
-    /// Reserves the folder `dir`, which is created if necessary.
-    ///
-    /// # Errors
-    /// If the folder can't be written, or another writer has reserved it.
+    /// Reserves the folder `dir`, which is created if necessary. Fails if the folder can't be written, or another
+    /// writer has reserved it.
     pub fn claim(dir: &Path) -> Result<Self, IndexError> {
         let path = dir.join(FILE_NAME);
         let file = PendingFile::create(&path).map_err(|source| io_error(&path, source))?;
@@ -161,11 +157,8 @@ impl IndexWriter {
     /// Starts an index in folder `dir`, of documents with these lengths (tokens).
     ///
     /// `external_ids` is empty if documents have no ids; their numbers are shown then. `tokenizer` names how text was
-    /// cut into terms.
-    ///
-    /// # Errors
-    /// If there is no document, there are 2^31 or more, the ids are not one a document, BM25's parameters are out of
-    /// range, or the folder can't be written.
+    /// cut into terms. Fails if there is no document, there are 2^31 or more, the ids are not one a document, BM25's
+    /// parameters are out of range, or the folder can't be written.
     pub fn create(
         dir: &Path,
         doc_lengths: Vec<u32>,
@@ -235,10 +228,8 @@ impl IndexWriter {
         Arc::clone(&self.norms)
     }
 
-    /// Appends the next range of the vocabulary. Lists are copied unchanged, at gigabytes per second.
-    ///
-    /// # Errors
-    /// If a term does not follow all previous terms, the file system fails, or a limit of the format is reached.
+    /// Appends the next range of the vocabulary. Lists are copied unchanged, at gigabytes per second. Fails if a term
+    /// does not follow all previous terms, the file system fails, or a limit of the format is reached.
     pub fn append(&mut self, lists: &EncodedLists) -> Result<(), IndexError> {
         self.check_limits(lists)?;
         self.check_order(lists)?;
@@ -306,10 +297,8 @@ impl IndexWriter {
         }
     }
 
-    /// Writes the remaining sections and the header, and replaces the previous index.
-    ///
-    /// # Errors
-    /// If no list was appended, or the file system fails. A previous index stays then.
+    /// Writes the remaining sections and the header, and replaces the previous index. Fails if no list was appended, or
+    /// the file system fails. A previous index stays then.
     pub fn finish(self) -> Result<(), IndexError> {
         if self.columns.num_terms() == 0 {
             let message = "the collection has no terms: all of its documents are empty once cut into terms";
@@ -397,7 +386,7 @@ pub struct IndexBuilder {
 
 impl IndexBuilder {
     /// Starts an index of documents with these lengths (tokens) and external ids, in order of
-    /// [`DocId`](tandem_model::base::ids::DocId).
+    /// [`DocId`](tandem_base::base::ids::DocId).
     ///
     /// `external_ids` may be empty. Documents are then named by their numbers.
     pub fn new(doc_lengths: Vec<u32>, external_ids: Vec<String>, bm25: Bm25) -> Self {
@@ -414,18 +403,13 @@ impl IndexBuilder {
         self
     }
 
-    /// Adds the next term's postings: `(document, frequency)`, ascending by document, frequencies at least 1.
-    ///
-    /// # Errors
-    /// If terms or postings are out of order, or out of range.
+    /// Adds the next term's postings: `(document, frequency)`, ascending by document, frequencies at least 1. Fails if
+    /// terms or postings are out of order, or out of range.
     pub fn add(&mut self, term: &str, postings: &[(u32, u32)]) -> Result<(), IndexError> {
         self.encoder.add(term, postings)
     }
 
-    /// Writes the index into the folder `dir` atomically.
-    ///
-    /// # Errors
-    /// If no list was added, or the file system fails.
+    /// Writes the index into the folder `dir` atomically. Fails if no list was added, or the file system fails.
     pub fn write(mut self, dir: &Path) -> Result<(), IndexError> {
         let mut writer = IndexWriter::create(dir, self.doc_lengths, self.external_ids, self.bm25, &self.tokenizer)?;
         writer.append(&self.encoder.take())?;

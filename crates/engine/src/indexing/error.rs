@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tandem_model::files::InputError;
+use tandem_base::files::InputError;
 
 use crate::index::IndexError;
 

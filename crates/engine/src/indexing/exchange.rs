@@ -16,8 +16,8 @@ use std::sync::Arc;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rayon::prelude::*;
-use tandem_model::base::ids::{DocId, TermId};
-use tandem_model::files::write_atomically;
+use tandem_base::base::ids::{DocId, TermId};
+use tandem_base::files::write_atomically;
 
 use super::error::BuildError;
 use crate::corpus::ciff::{CiffHeader, CiffWriter};
@@ -40,10 +40,8 @@ pub struct ImportOptions {
 
 /// Writes an index of all lists and documents of `source` into folder `dir`, on all of rayon's threads. `progress`
 /// receives the number of lists read. Returns the number of terms that no query can contain, because the tokenizer does
-/// not produce them.
-///
-/// # Errors
-/// If the source can't be read, has no list or no document, or repeats a name, or if the index can't be written. A previous index stays then.
+/// not produce them. Fails if the source can't be read, has no list or no document, or repeats a name, or if the index
+/// can't be written. A previous index stays then.
 pub fn import(
     source: &mut dyn ListSource,
     dir: &Path,
@@ -107,10 +105,7 @@ fn pack(lists: &[TermList], norms: &Arc<[f32]>) -> Result<Vec<EncodedLists>, Ind
 const REPORT_LISTS: u64 = 4096;
 
 /// Writes the index as a CIFF file, compressed by gzip if the name ends in `.gz`. `progress` receives the number of
-/// lists written.
-///
-/// # Errors
-/// If the file system refuses.
+/// lists written. Fails if the file system refuses.
 pub fn export_ciff(index: &Index, path: &Path, progress: &dyn Fn(u64)) -> io::Result<()> {
     write_atomically(path, |out| {
         if path.extension().is_some_and(|extension| extension == "gz") {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use tandem_model::files::{File, create_dir_all, read_dir, remove_dir_all, remove_file, rename};
+use tandem_base::files::{File, create_dir_all, read_dir, remove_dir_all, remove_file, rename};
 
 /// The folder next to the index.
 const FOLDER: &str = ".tandem-build";
@@ -33,10 +33,8 @@ pub struct Journal {
 
 impl Journal {
     /// Finds what an interrupted build of `key` left in `dir`. Runs that the journal names and `take` accepts stay, in
-    /// order; all other files are removed. No other process may build into `dir` meanwhile.
-    ///
-    /// # Errors
-    /// If the folder can't be read or cleaned.
+    /// order; all other files are removed. No other process may build into `dir` meanwhile. Fails if the folder can't
+    /// be read or cleaned.
     pub fn open(dir: &Path, key: &str, mut take: impl FnMut(&Path) -> bool) -> io::Result<Self> {
         let key = format!("key {:016x}", xxh3_64(key.as_bytes()));
         let mut journal = Self { folder: dir.join(FOLDER), key, file: None, next_run: 0 };
@@ -74,10 +72,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Path of the next run. Call `add` once the run is there.
-    ///
-    /// # Errors
-    /// If the folder can't be made.
+    /// Path of the next run. Call `add` once the run is there. Fails if the folder can't be made.
     pub fn next_path(&mut self) -> io::Result<PathBuf> {
         if self.file.is_none() {
             create_dir_all(&self.folder)?;

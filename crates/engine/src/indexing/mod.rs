@@ -13,6 +13,7 @@
 //! Every method gives the same file, byte for byte, for any number of threads.
 
 mod budget;
+mod build;
 mod documents;
 mod error;
 pub mod exchange;
@@ -24,10 +25,12 @@ mod progress;
 mod quantise;
 pub mod ranges;
 pub mod reorder;
+mod segment;
 pub mod synth;
 
-pub use documents::SegmentDocuments;
+pub use build::{build_by, build_from_text};
 pub use error::BuildError;
-pub use indexer::{BuildOptions, BuildSummary, Indexer, Inverted, Stages, build_by, build_from_text};
+pub use indexer::{BuildOptions, BuildSummary, Indexer, Inverted, Stages};
 pub use progress::{MemoryNeed, Progress};
 pub use quantise::quantise;
+pub use segment::SegmentDocuments;

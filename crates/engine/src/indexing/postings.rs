@@ -210,7 +210,7 @@ pub fn put(bytes: &mut Vec<u8>, mut value: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_model::base::random::Random;
+    use tandem_base::base::random::Random;
 
     #[test]
     fn numbers_of_any_size_roundtrip() {

@@ -16,16 +16,14 @@
 use std::path::Path;
 
 use rayon::prelude::*;
-use tandem_model::base::ids::{DocId, TermId};
+use tandem_base::base::ids::{DocId, TermId};
 
 use super::error::BuildError;
 use super::ranges::rewrite;
 use crate::index::{BLOCK_LEN, Bm25, Index, IndexError, IndexWriter, MAX_IMPACT};
 
-/// Writes `index` into folder `dir` with impacts instead of frequencies, on as many threads as rayon has.
-///
-/// # Errors
-/// If the index already holds impacts, or the file system fails. A previous index stays then.
+/// Writes `index` into folder `dir` with impacts instead of frequencies, on as many threads as rayon has. Fails if the
+/// index already holds impacts, or the file system fails. A previous index stays then.
 pub fn quantise(index: &Index, dir: &Path) -> Result<(), BuildError> {
     if index.is_quantised() {
         return Err(IndexError::Collection("the index holds impacts already".to_owned()).into());

@@ -12,7 +12,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use tandem_model::base::ids::TermId;
+use tandem_base::base::ids::TermId;
 
 use super::budget::give_back;
 use super::error::BuildError;
@@ -59,10 +59,8 @@ impl RangeBytes {
 }
 
 /// Appends ranges to `writer` in order; `pack` makes each on any of `threads` threads. Together they take at most
-/// `room` bytes at a time, unless a single range takes more.
-///
-/// # Errors
-/// The error of the first range that can't be packed or written, or of starting threads.
+/// `room` bytes at a time, unless a single range takes more. Fails with the error of the first range that can't be
+/// packed or written, or of starting threads.
 pub fn write_ranges(
     ranges: &[RangeBytes],
     room: u64,
@@ -71,7 +69,7 @@ pub fn write_ranges(
     progress: &dyn Fn(Progress),
     pack: &(dyn Fn(usize) -> Result<EncodedLists, BuildError> + Sync),
 ) -> Result<(), BuildError> {
-    let shared = Shared { ranges, room, threads, state: Mutex::default(), changed: Condvar::new() };
+    let shared = RangeQueue { ranges, room, threads, state: Mutex::default(), changed: Condvar::new() };
     std::thread::scope(|scope| {
         // The end of the writer's loop, for any reason, ends the workers'.
         let _over = OnDrop(|| shared.end());
@@ -156,7 +154,7 @@ pub(crate) fn rewrite(
     write_in_order(ends.len(), rayon::current_num_threads(), writer, &written, &pack)
 }
 
-struct Shared<'a> {
+struct RangeQueue<'a> {
     ranges: &'a [RangeBytes],
     room: u64,
     threads: usize,
@@ -174,7 +172,7 @@ struct State {
     is_over: bool,
 }
 
-impl Shared<'_> {
+impl RangeQueue<'_> {
     fn pack_ranges(&self, pack: &(dyn Fn(usize) -> Result<EncodedLists, BuildError> + Sync)) {
         while let Some(number) = self.take_next() {
             // The writer waits for this range, even if packing it panics.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tandem_model::base::ids::{QueryId, TermId};
+use tandem_base::base::ids::{QueryId, TermId};
 
 use crate::index::Index;
 
@@ -36,13 +36,11 @@ impl Query {
     pub const MAX_TERMS: usize = 1024;
 
     /// Looks up `terms` in `index`; repeated terms count as weights. `None` if no term is in the index.
-    #[must_use]
     pub fn prepare<S: AsRef<str>>(id: QueryId, label: &str, terms: &[S], index: &Index) -> Option<Self> {
         Self::counted(id, label, terms.iter().map(|term| (term, 1)), index)
     }
 
     /// Like [`prepare`](Self::prepare), from terms with their counts or weights.
-    #[must_use]
     pub fn counted<S: AsRef<str>>(
         id: QueryId,
         label: &str,

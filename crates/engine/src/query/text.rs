@@ -6,7 +6,7 @@ use std::path::Path;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-use tandem_model::files::{InputError, open_bytes};
+use tandem_base::files::{InputError, open_bytes};
 
 /// A text file's content, with its encoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,10 +23,8 @@ const SNIFFED_BYTES: usize = 4096;
 const LEAST_TELLING: usize = 16;
 
 impl Text {
-    /// Reads and decompresses a file, and decodes it as [`Text::decode`] does.
-    ///
-    /// # Errors
-    /// If it can't be read, or is no text.
+    /// Reads and decompresses a file, and decodes it as [`Text::decode`] does. Fails if it can't be read, or is no
+    /// text.
     pub fn read(path: &Path) -> Result<Self, InputError> {
         let mut bytes = Vec::new();
         let read = open_bytes(path)?.read_to_end(&mut bytes);
@@ -36,10 +34,7 @@ impl Text {
 
     /// Decodes a file's bytes: by its byte order mark, as UTF-16 if every other byte is zero, else as UTF-8. Lines that
     /// are not UTF-8 are decoded separately, in the most likely encoding of all of them, since one letter must not cost a
-    /// log its other lines.
-    ///
-    /// # Errors
-    /// If the bytes are no text: they hold zeros.
+    /// log its other lines. Fails if the bytes are no text: they hold zeros.
     pub fn decode(path: &Path, bytes: Vec<u8>) -> Result<Self, InputError> {
         let binary = binary_form(&bytes);
         let utf16 = match Encoding::for_bom(&bytes) {

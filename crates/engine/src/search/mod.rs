@@ -15,9 +15,9 @@ pub mod gpu;
 mod placement;
 mod topk;
 
-use tandem_model::base::ids::DocId;
-use tandem_model::base::machine::Class;
-use tandem_model::traffic::Mode;
+use tandem_base::base::ids::DocId;
+use tandem_base::base::machine::Class;
+use tandem_base::traffic::Mode;
 
 use crate::query::Query;
 use crate::search::device::GpuError;
@@ -88,18 +88,13 @@ pub enum ExecError {
     NoThread(String),
 }
 
-/// Checks the number of requested documents.
-///
-/// # Errors
-/// [`ExecError::BadK`] if it is out of range.
+/// Checks the number of requested documents. Fails with [`ExecError::BadK`] if it is out of range.
 pub fn check_k(k: usize) -> Result<(), ExecError> {
     if (1..=MAX_K).contains(&k) { Ok(()) } else { Err(ExecError::BadK(k)) }
 }
 
-/// Checks a query and its `k` against the limits of all executors.
-///
-/// # Errors
-/// [`ExecError::BadK`] or [`ExecError::TooManyTerms`] if a limit is exceeded.
+/// Checks a query and its `k` against the limits of all executors. Fails with [`ExecError::BadK`] or
+/// [`ExecError::TooManyTerms`] if a limit is exceeded.
 pub fn check(query: &Query, k: usize) -> Result<(), ExecError> {
     check_k(k)?;
     let num_terms = query.terms.len();
@@ -177,13 +172,11 @@ impl Answers {
     }
 
     /// The number of answered requests.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
     /// Whether no request has been answered.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -201,16 +194,11 @@ pub trait Pipeline {
     fn depth(&self) -> usize;
 
     /// Prepares and launches a batch and returns while it runs. Fewer than [`depth`](Self::depth) batches must be in
-    /// flight.
-    ///
-    /// # Errors
-    /// If a request is out of range or the device fails. The batch is then not in flight.
+    /// flight. Fails if a request is out of range or the device fails. The batch is then not in flight.
     fn submit(&mut self, batch: &[Request<'_>]) -> Result<(), ExecError>;
 
-    /// Polls the oldest batch in flight: `None` while it runs. When it has ended, its answers replace `answers`.
-    ///
-    /// # Errors
-    /// If the device failed. The batch is then lost.
+    /// Polls the oldest batch in flight: `None` while it runs. When it has ended, its answers replace `answers`. Fails
+    /// if the device failed. The batch is then lost.
     fn poll(&mut self, answers: &mut Answers) -> Option<Result<Execution, ExecError>>;
 }
 
@@ -222,17 +210,12 @@ pub trait Executor: Send {
     /// The name of the CPU or GPU.
     fn device(&self) -> String;
 
-    /// Replaces `hits` by at most `k` best documents, best first.
-    ///
-    /// # Errors
-    /// If `k` is out of range or the device fails. The executor stays usable after an error.
+    /// Replaces `hits` by at most `k` best documents, best first. Fails if `k` is out of range or the device fails. The
+    /// executor stays usable after an error.
     fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError>;
 
     /// Like [`search`](Self::search), but executors that cooperate may [help](Self::help) while it runs. `lanes` of them,
-    /// this one included, are expected to begin with it, and others may follow.
-    ///
-    /// # Errors
-    /// As for [`search`](Self::search).
+    /// this one included, are expected to begin with it, and others may follow. Fails as for [`search`](Self::search).
     fn search_shared(
         &mut self,
         query: &Query,
@@ -244,10 +227,8 @@ pub trait Executor: Send {
         self.search(query, mode, k, hits)
     }
 
-    /// Answers a batch and waits for it. By default requests run one after another.
-    ///
-    /// # Errors
-    /// If a [`search`](Self::search) fails. The content of `answers` is then unspecified.
+    /// Answers a batch and waits for it. By default requests run one after another. Fails if a [`search`](Self::search)
+    /// fails. The content of `answers` is then unspecified.
     fn search_batch(&mut self, batch: &[Request<'_>], answers: &mut Answers) -> Result<Execution, ExecError> {
         answers.clear();
         let mut hits = Vec::new();

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use tandem_model::base::ids::DeviceId;
-use tandem_model::base::machine::Class;
-use tandem_model::traffic::Mode;
+use tandem_base::base::ids::DeviceId;
+use tandem_base::base::machine::Class;
+use tandem_base::traffic::Mode;
 
 use crate::index::{Bm25, Index};
 use crate::query::Query;
@@ -22,25 +22,18 @@ pub struct GpuMemory;
 
 impl GpuMemory {
     /// An empty placement.
-    #[must_use]
     pub fn new(_: u64, _: &Arc<Index>, _: &[Query]) -> Self {
         Self
     }
 }
 
 impl GpuExecutor {
-    /// Reports that this build has no GPU support.
-    ///
-    /// # Errors
-    /// Always [`GpuError::NoGpu`].
+    /// Reports that this build has no GPU support. Always fails with [`GpuError::NoGpu`].
     pub fn new(_: &Arc<Index>, _: Bm25) -> Result<Self, ExecError> {
         Err(GpuError::NoGpu(NOT_BUILT.to_owned()).into())
     }
 
-    /// Reports that this build has no GPU support.
-    ///
-    /// # Errors
-    /// Always [`GpuError::NoGpu`].
+    /// Reports that this build has no GPU support. Always fails with [`GpuError::NoGpu`].
     pub fn on_device(
         _: DeviceId,
         index: &Arc<Index>,
@@ -60,7 +53,6 @@ impl GpuExecutor {
     }
 
     /// Sizes and time of the index upload.
-    #[must_use]
     pub fn upload_report(&self) -> UploadReport {
         match *self {}
     }

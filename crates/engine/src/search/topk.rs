@@ -1,6 +1,6 @@
 //! The k best documents seen so far.
 
-use tandem_model::base::ids::DocId;
+use tandem_base::base::ids::DocId;
 
 use super::Hit;
 
@@ -33,28 +33,24 @@ impl TopK {
     }
 
     /// The key of a document. Better documents have greater keys.
-    #[must_use]
     #[inline]
     pub fn key(doc: u32, score: f32) -> u64 {
         u64::from(score.to_bits()) << 32 | u64::from(!doc)
     }
 
     /// The document and score of a key.
-    #[must_use]
     pub fn hit(key: u64) -> Hit {
         Hit { doc: DocId(!(key as u32)), score: score_of(key) }
     }
 
     /// A lower bound of the score that a document needs to enter, 0 while there is room. A document with an equal score
     /// can be skipped only if documents are offered in ascending order.
-    #[must_use]
     #[inline]
     pub fn threshold(&self) -> f32 {
         score_of(self.floor)
     }
 
     /// Whether k documents are kept, so that a new one must be better than one of them.
-    #[must_use]
     #[inline]
     pub fn is_full(&self) -> bool {
         self.keys.len() >= self.k
@@ -98,19 +94,16 @@ impl TopK {
     }
 
     /// The number of documents kept at most.
-    #[must_use]
     pub fn k(&self) -> usize {
         self.k
     }
 
     /// The number of documents kept.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len().min(self.k)
     }
 
     /// Whether no document is kept.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }

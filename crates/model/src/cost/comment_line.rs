@@ -5,10 +5,8 @@ use serde::de::DeserializeOwned;
 
 use crate::files::Provenance;
 
-/// Takes the content of the line `key`, if any, out of a file's comment lines.
-///
-/// # Errors
-/// A message with the fault, if the line cannot be parsed or `check` rejects its content.
+/// Takes the content of the line `key`, if any, out of a file's comment lines. Fails with a message with the fault, if
+/// the line cannot be parsed or `check` rejects its content.
 pub(crate) fn take<T: DeserializeOwned>(
     provenance: &mut Provenance,
     key: &str,

@@ -40,10 +40,8 @@ pub struct Evaluation {
     pub decile_bias: Vec<f64>,
 }
 
-/// The fold of each sample, drawn by `seed`. Folds are as even as groups of equal features allow.
-///
-/// # Errors
-/// The number of groups, if there are fewer groups than folds.
+/// The fold of each sample, drawn by `seed`. Folds are as even as groups of equal features allow. Fails with the number
+/// of groups, if there are fewer groups than folds.
 pub(crate) fn assign_folds(samples: &[Inputs], folds: usize, seed: u64) -> Result<Vec<usize>, usize> {
     let mut groups: BTreeMap<[u64; Features::COUNT], Vec<usize>> = BTreeMap::new();
     for (i, sample) in samples.iter().enumerate() {

@@ -83,7 +83,6 @@ impl Inputs {
     };
 
     /// The inputs of a query with these features.
-    #[must_use]
     pub fn of(features: &Features, index_features: Option<&IndexFeatures>) -> Self {
         let mut numbers = [f64::NAN; NUM_INPUTS];
         if features.is_complete() {

@@ -6,6 +6,7 @@
 
 pub mod batches;
 pub(crate) mod comment_line;
+mod energy;
 mod evaluate;
 mod inputs;
 pub mod machine_profile;
@@ -22,17 +23,18 @@ mod train;
 mod workload;
 mod workload_csv;
 
+pub use energy::EnergyMeter;
 pub use evaluate::Evaluation;
 pub use inputs::Inputs;
-pub use machine_profile::MachineProfile;
+pub use machine_profile::{Decisions, MachineProfile};
 pub use model::CostModel;
 pub use model_file::{Model, ModelFile};
 pub use models::ModelKind;
 pub use parallel::{Parallelism, SizeClass, SpeedUp};
 pub use recorded::{RecordedGpu, replay_gpu_times};
 pub use service::{
-    BatchCost, BatchLoad, BatchSizes, BatchTime, Cost, Decisions, Exposed, LeastUse, MachineModel, MeasuredTimes,
-    Preparing, Rerun, ServiceTimes,
+    BatchCost, BatchLoad, BatchSizes, BatchTime, Cost, Exposed, LeastUse, MachineModel, MeasuredTimes, Preparing,
+    Rerun, ServiceTimes,
 };
-pub use train::{TrainError, TrainOptions, cross_validated_estimates, train};
+pub use train::{Of, TrainError, TrainOptions, cross_validated_estimates, train};
 pub use workload::{Measured, Workload, WorkloadRow};

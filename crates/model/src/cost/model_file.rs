@@ -51,31 +51,26 @@ impl Model {
     }
 
     /// The kind of model.
-    #[must_use]
     pub fn model(&self) -> ModelKind {
         self.fitted.kind()
     }
 
     /// Its size and the unit: `(150, "trees")`.
-    #[must_use]
     pub fn size(&self) -> (usize, &'static str) {
         self.fitted.size()
     }
 
     /// A description in words, if the model is readable.
-    #[must_use]
     pub fn words(&self) -> Option<String> {
         self.fitted.words()
     }
 
     /// The features that it reads.
-    #[must_use]
     pub fn features(&self) -> Vec<String> {
         self.asks.names()
     }
 
     /// Predicted microseconds for a query of these inputs; `None` if an input that it reads is unknown.
-    #[must_use]
     pub fn predict_us(&self, inputs: &Inputs) -> Option<f64> {
         inputs.known().includes(self.asks).then(|| self.fitted.predict_us(&inputs.0))
     }
@@ -168,31 +163,24 @@ impl ModelFile {
     }
 
     /// The models, in the order of the file.
-    #[must_use]
     pub fn models(&self) -> &[Model] {
         &self.models
     }
 
     /// The model of this class and mode.
-    #[must_use]
     pub fn model(&self, kind: Class, mode: Mode) -> Option<&Model> {
         self.models.iter().find(|model| (model.kind, model.mode) == (kind, mode))
     }
 
-    /// Reads a model file (`.json`, also `.gz` or `.zst`).
-    ///
-    /// # Errors
-    /// If its format or version differs, or any value is invalid.
+    /// Reads a model file (`.json`, also `.gz` or `.zst`). Fails if its format or version differs, or any value is
+    /// invalid.
     pub fn read(path: &Path) -> Result<Self, InputError> {
         let mut bytes = Vec::new();
         open_text(path)?.read_to_end(&mut bytes).map_err(|e| InputError::file(path, format!("cannot read: {e}")))?;
         Self::parse(path, &bytes)
     }
 
-    /// Parses the content of a model file; errors use `name`.
-    ///
-    /// # Errors
-    /// As [`ModelFile::read`].
+    /// Parses the content of a model file; errors use `name`. Fails as [`ModelFile::read`].
     pub fn parse(name: impl AsRef<Path>, bytes: &[u8]) -> Result<Self, InputError> {
         let path = name.as_ref();
         let damaged = |e| InputError::json(path, &e);
@@ -230,10 +218,7 @@ impl ModelFile {
         Ok(Self { provenance: stored.provenance, batches, models })
     }
 
-    /// Writes a model file atomically.
-    ///
-    /// # Errors
-    /// Those of the file system.
+    /// Writes a model file atomically. Fails as the file system does.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let models = self.models.iter().map(StoredModel::from).collect();
         let batches = self.batches.0.iter().filter_map(|(class, model)| Some((class, model.clone()?))).collect();

@@ -13,15 +13,11 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::workload_csv::MOST_US;
-use super::{Measured, WorkloadRow};
+use super::workload::{FOUND, MOST_US, Measured, WorkloadRow};
 use crate::base::ids::QueryId;
 use crate::base::machine::{Class, PerClass};
 use crate::files::{CsvReader, InputError, Names, Provenance, Record, Row, TimeUnit};
 use crate::traffic::{Features, Mode};
-
-/// The key of the comment line that describes the columns.
-pub(super) const FOUND: &str = "recognised_columns";
 
 /// Most rows that a column of counts is expanded to.
 const MOST_ROWS: u64 = 200_000;
@@ -49,9 +45,7 @@ struct OwnTimes {
 impl Record for OwnTimes {}
 
 /// Reads the comment lines and all rows. If columns are not named as in this program's files, a comment line describes them.
-///
-/// # Errors
-/// With line and column: no column of service times, values that are no times, repeated values of `query_id`.
+/// Fails with line and column: no column of service times, values that are no times, repeated values of `query_id`.
 pub(super) fn read(path: &Path, reader: impl BufRead) -> Result<(Provenance, Vec<WorkloadRow>), InputError> {
     let mut lines = CsvReader::<OwnTimes, _>::recognised(path, reader, COLUMNS)?;
     if lines.has_header() && !["cpu_us", "gpu_us"].iter().any(|time| lines.named(time).is_some()) {

@@ -36,7 +36,6 @@ pub struct SpeedUp {
 
 impl SpeedUp {
     /// One speed-up for queries of all sizes.
-    #[must_use]
     pub fn of_all(by_lanes: Vec<f64>) -> Self {
         Self { sizes: vec![SizeClass { up_to_us: None, by_lanes }] }
     }
@@ -68,7 +67,6 @@ impl SpeedUp {
     ///
     /// A class has the ratio of the sums, so that long queries count most. Measured speed-ups that fall, or exceed the number of
     /// lanes, are errors of measurement and are moved to the next possible value.
-    #[must_use]
     pub fn measured(alone_us: &[f64], by_lanes_us: &[Vec<f64>]) -> Self {
         let mut order: Vec<usize> = (0..alone_us.len()).collect();
         order.sort_by(|&a, &b| alone_us[a].total_cmp(&alone_us[b]));
@@ -100,7 +98,6 @@ impl SpeedUp {
     }
 
     /// The speed-up on `lanes` lanes of a query that takes `alone` on one.
-    #[must_use]
     pub fn of(&self, alone: Nanos, lanes: u32) -> f64 {
         let is_in = |size: &&SizeClass| size.up_to_us.is_none_or(|end| alone.as_us() <= end);
         let Some(size) = self.sizes.iter().find(is_in) else { return 1.0 };
@@ -122,7 +119,6 @@ impl Parallelism {
     const QUANTILES: usize = 1000;
 
     /// The parallelism of queries with these times alone.
-    #[must_use]
     pub fn of(speed_up: SpeedUp, mut times: Vec<Nanos>) -> Self {
         times.sort_unstable();
         let count = times.len();
@@ -132,7 +128,6 @@ impl Parallelism {
     }
 
     /// The time alone that this share of the queries does not exceed.
-    #[must_use]
     pub fn quantile(&self, share: f64) -> Nanos {
         let at = (share * self.times.len() as f64) as usize;
         self.times.get(at.min(self.times.len().saturating_sub(1))).copied().unwrap_or_default()

@@ -41,10 +41,7 @@ impl std::fmt::Display for RecordedGpu {
 }
 
 /// Replaces the GPU times of `workload` by shipped ones. They are measured if a shipped workload holds all its queries on
-/// equal lists, and otherwise predicted by a shipped model.
-///
-/// # Errors
-/// If no shipped file has GPU times for these modes.
+/// equal lists, and otherwise predicted by a shipped model. Fails if no shipped file has GPU times for these modes.
 pub fn replay_gpu_times(workload: &mut Workload) -> Result<RecordedGpu, InputError> {
     for name in shipped::workload_names() {
         let recorded = shipped::workload(name)?;

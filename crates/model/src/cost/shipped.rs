@@ -54,10 +54,7 @@ static MODELS: &[Shipped] = &[
     ),
 ];
 
-/// The default workload of commands, and its name.
-///
-/// # Errors
-/// If this build ships none.
+/// The default workload of commands, and its name. Fails if this build ships none.
 pub fn default_workload() -> Result<(&'static str, Workload), InputError> {
     let Some(&(name, bytes)) = WORKLOADS.first() else {
         return Err(InputError::file(
@@ -68,10 +65,8 @@ pub fn default_workload() -> Result<(&'static str, Workload), InputError> {
     Ok((name, parse_workload(name, bytes)?))
 }
 
-/// The shipped workload of this name, such as `traces/x.workload.csv`. The folder and extensions may be left out.
-///
-/// # Errors
-/// If there is none of this name; the message lists all names.
+/// The shipped workload of this name, such as `traces/x.workload.csv`. The folder and extensions may be left out. Fails
+/// if there is none of this name; the message lists all names.
 pub fn workload(name: &str) -> Result<Workload, InputError> {
     let (name, bytes) = find(WORKLOADS, name, "workload")?;
     parse_workload(name, bytes)
@@ -82,10 +77,8 @@ pub fn workload_names() -> impl Iterator<Item = &'static str> {
     WORKLOADS.iter().map(|&(name, _)| name)
 }
 
-/// The shipped model of this name, such as `models/x.json`. The folder and extension may be left out.
-///
-/// # Errors
-/// If there is none of this name; the message lists all names.
+/// The shipped model of this name, such as `models/x.json`. The folder and extension may be left out. Fails if there is
+/// none of this name; the message lists all names.
 pub fn model(name: &str) -> Result<ModelFile, InputError> {
     let (name, bytes) = find(MODELS, name, "model")?;
     ModelFile::parse(name, bytes)

@@ -11,21 +11,10 @@ use rayon::prelude::*;
 
 use super::evaluate::assign_folds;
 use super::inputs::Inputs;
-use super::train::{Group, groups};
+use super::train::{Group, Of, groups};
 use super::{Evaluation, ModelKind, TrainError, TrainOptions, Workload};
 use crate::base::ids::QueryId;
-use crate::base::machine::Class;
 use crate::base::random::Random;
-use crate::traffic::Mode;
-
-/// The class and mode of a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Of {
-    /// The class of processor.
-    pub kind: Class,
-    /// The mode.
-    pub mode: Mode,
-}
 
 /// The errors of each of these kinds of model.
 pub fn compare(

@@ -8,9 +8,17 @@ use crate::base::machine::{Class, PerClass};
 use crate::cost::inputs::InputSet;
 use crate::cost::model_file::{Model, ModelFile};
 use crate::cost::models::{FitOptions, Fitted, MAX_DEPTH, Samples};
-use crate::cost::study::Of;
 use crate::cost::{Evaluation, Inputs, ModelKind, Workload, WorkloadRow};
 use crate::traffic::Mode;
+
+/// The class and mode of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Of {
+    /// The class of processor.
+    pub kind: Class,
+    /// The mode.
+    pub mode: Mode,
+}
 
 /// Options of fitting and evaluating models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,10 +95,8 @@ pub enum TrainError {
     },
 }
 
-/// Fits one model to each processor class and mode that the workload measures.
-///
-/// # Errors
-/// If an option is out of range, or there is too little data.
+/// Fits one model to each processor class and mode that the workload measures. Fails if an option is out of range, or
+/// there is too little data.
 pub fn train(workload: &Workload, options: &TrainOptions) -> Result<ModelFile, TrainError> {
     let fit = |group: &Group| {
         let estimates = group.cross_validate(options)?;

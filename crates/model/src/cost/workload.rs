@@ -7,13 +7,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::batches::BatchModels;
-use super::{Cost, Inputs, Parallelism, SpeedUp, own_times};
+use super::{Cost, Inputs, Parallelism, SpeedUp};
 use crate::base::ids::QueryId;
 use crate::base::machine::{Class, PerClass};
 use crate::base::stats::significant;
 use crate::base::time::Nanos;
 use crate::files::Provenance;
 use crate::traffic::{Features, IndexFeatures, Mode};
+
+/// The key of the comment line that describes the columns.
+pub(super) const FOUND: &str = "recognised_columns";
+/// The largest time in a file, an hour. A longer one is an error in its unit.
+pub(super) const MOST_US: f64 = 3.6e9;
 
 /// A service time measured on one class of processor, alone and warm: the median of several runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,7 +55,6 @@ pub struct WorkloadRow {
 
 impl WorkloadRow {
     /// The inputs of a model for this query.
-    #[must_use]
     pub fn inputs(&self) -> Inputs {
         Inputs::of(&self.features, self.index_features.as_ref())
     }
@@ -71,14 +75,12 @@ pub struct Workload {
 
 impl Workload {
     /// Measured costs of each row on each class; [`Cost::NEVER`] where not measured.
-    #[must_use]
     pub fn costs(&self) -> Vec<PerClass<Cost>> {
         let measured_us = |row: &WorkloadRow| row.measured.map(|measured| measured.map(|measured| measured.median_us));
         self.rows.iter().map(|row| self.batches.costs(row.mode, measured_us(row))).collect()
     }
 
     /// Knowledge of schedulers that run a query on several CPU lanes. `None` without a measured speed-up or CPU times.
-    #[must_use]
     pub fn parallelism(&self) -> Option<Parallelism> {
         let times = self.rows.iter().filter_map(|row| Some(Nanos::from_us(row.measured[Class::CPU]?.median_us)));
         let times: Vec<Nanos> = times.collect();
@@ -87,19 +89,16 @@ impl Workload {
     }
 
     /// The mode of its first query, which is that of all queries [`only`](Self::only) in one mode.
-    #[must_use]
     pub fn mode(&self) -> Mode {
         self.rows.first().map_or(Mode::Or, |row| row.mode)
     }
 
     /// The columns of a file of service times in words, unless they are named as in this program's files.
-    #[must_use]
     pub fn found(&self) -> Option<&str> {
-        self.provenance.get(own_times::FOUND)
+        self.provenance.get(FOUND)
     }
 
     /// Why the unit of service times alone is doubtful: their mean is below a microsecond or above ten seconds.
-    #[must_use]
     pub fn doubt(&self) -> Option<String> {
         let times =
             self.rows.iter().flat_map(|row| row.measured.iter()).filter_map(|(_, time)| Some((*time)?.median_us));
@@ -112,13 +111,11 @@ impl Workload {
     }
 
     /// Whether its queries have features. Files with service times alone have none, and no model can be fitted to them.
-    #[must_use]
     pub fn has_features(&self) -> bool {
         self.rows.iter().all(|row| row.features.terms > 0)
     }
 
     /// The number of queries that a model can distinguish, in the mode with the fewest.
-    #[must_use]
     pub fn distinct_queries(&self) -> usize {
         let mut by_mode: BTreeMap<Mode, BTreeSet<Vec<u64>>> = BTreeMap::new();
         for row in &self.rows {
@@ -128,7 +125,6 @@ impl Workload {
     }
 
     /// The rows in `mode` only.
-    #[must_use]
     pub fn only(&self, mode: Mode) -> Self {
         let rows = self.rows.iter().filter(|row| row.mode == mode).cloned().collect();
         Self {

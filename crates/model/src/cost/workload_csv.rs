@@ -18,27 +18,28 @@ use std::path::Path;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::batches::BatchModels;
-use super::{Measured, SpeedUp, Workload, WorkloadRow, comment_line, own_times};
+use super::workload::{MOST_US, Measured, Workload, WorkloadRow};
+use super::{SpeedUp, comment_line, own_times};
 use crate::base::ids::QueryId;
 use crate::base::machine::{Class, PerClass};
 use crate::files::{CsvReader, Decimals, InputError, Provenance, Record, Row, open_text, parsed, write_csv};
 use crate::traffic::{Features, IndexFeatures, Mode, with_index_features};
 
-/// Makes [`Line`] from the columns: for each its name, its form in a line, and its value in a row. Files of earlier versions
+/// Makes [`WorkloadLine`] from the columns: for each its name, its form in a line, and its value in a row. Files of earlier versions
 /// may lack `optional` columns.
 macro_rules! columns {
     ($row:ident: $($(#[$serde:meta])* $([$optional:ident])? $column:ident: $form:ty = $value:expr,)+) => {
         /// A line of the file. Missing optional columns are derived or left out.
         #[derive(Debug, Serialize, Deserialize)]
-        struct Line {
+        struct WorkloadLine {
             $($(#[$serde])* $column: $form,)+
         }
 
-        impl Record for Line {
+        impl Record for WorkloadLine {
             const OPTIONAL: &'static [&'static str] = &[$($(name!($optional $column),)?)+];
         }
 
-        impl Line {
+        impl WorkloadLine {
             fn of($row: &WorkloadRow) -> Self {
                 Self { $($column: $value,)+ }
             }
@@ -82,7 +83,7 @@ macro_rules! define_columns {
                 row.index_features.map(|f| f.$feature).filter(|number| !number.is_nan()).map(AtLeastZero),)*
         }
 
-        impl Line {
+        impl WorkloadLine {
             /// The features from the index, as far as given.
             fn index_features(&self) -> [Option<AtLeastZero>; IndexFeatures::COUNT] {
                 [$(self.$feature),*]
@@ -122,8 +123,6 @@ struct AtLeastZero(f64);
 
 /// The least time in a file, in microseconds. Times have three decimals, and zero is no service time.
 const LEAST_US: f64 = 0.001;
-/// The largest time in a file, an hour. A longer one is an error in its unit.
-pub(super) const MOST_US: f64 = 3.6e9;
 
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -174,19 +173,13 @@ impl Serialize for AtLeastZero {
 }
 
 impl Workload {
-    /// Reads a workload file (`.csv`, also `.gz` or `.zst`).
-    ///
-    /// # Errors
-    /// With line and column: missing or unknown columns, invalid values (NaN, times not above zero or above an hour, unknown
-    /// modes), repeated query ids, no rows.
+    /// Reads a workload file (`.csv`, also `.gz` or `.zst`). Fails with line and column: missing or unknown columns,
+    /// invalid values (NaN, times not above zero or above an hour, unknown modes), repeated query ids, no rows.
     pub fn read(path: &Path) -> Result<Self, InputError> {
         Self::parse(path, open_text(path)?)
     }
 
-    /// Reads a workload from any source; errors use `name`.
-    ///
-    /// # Errors
-    /// As [`Workload::read`].
+    /// Reads a workload from any source; errors use `name`. Fails as [`Workload::read`].
     pub fn parse(name: impl AsRef<Path>, mut reader: impl BufRead) -> Result<Self, InputError> {
         let path = name.as_ref();
         let (mut head, mut header, mut line) = (Vec::new(), 0..0, 0);
@@ -219,20 +212,17 @@ impl Workload {
     /// Writes a workload file atomically. Names that end in `.gz` or `.zst` are compressed.
     ///
     /// Times and `expected_matches` are rounded to three decimals, times to no less than 0.001. Writing and reading such a
-    /// file again leaves it unchanged.
-    ///
-    /// # Errors
-    /// Those of the file system.
+    /// file again leaves it unchanged. Fails as the file system does.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let provenance = self.batches.in_provenance(&self.provenance);
         let provenance = comment_line::with(&provenance, SPEED_UP, self.speed_up.as_ref());
-        write_csv(path, &provenance, self.rows.iter().map(Line::of))
+        write_csv(path, &provenance, self.rows.iter().map(WorkloadLine::of))
     }
 }
 
 /// The comment lines and all rows, whose ids are distinct.
 fn read_rows(path: &Path, reader: impl BufRead) -> Result<(Provenance, Vec<WorkloadRow>), InputError> {
-    let mut lines = CsvReader::<Line, _>::new(path, reader)?;
+    let mut lines = CsvReader::<WorkloadLine, _>::new(path, reader)?;
     let mut rows = Vec::new();
     let mut lines_by_id = HashMap::new();
     while let Some(line) = lines.next_row()? {
@@ -246,8 +236,8 @@ fn read_rows(path: &Path, reader: impl BufRead) -> Result<(Provenance, Vec<Workl
     Ok((lines.into_provenance(), rows))
 }
 
-fn row(line: &Row<'_, Line>) -> Result<WorkloadRow, InputError> {
-    let Line {
+fn row(line: &Row<'_, WorkloadLine>) -> Result<WorkloadRow, InputError> {
+    let WorkloadLine {
         query_id,
         mode,
         results,
@@ -302,15 +292,15 @@ fn at_most_an_hour<T>(line: &Row<'_, T>, name: &str, us: f64) -> Result<(), Inpu
 }
 
 /// The features from the index. Those that an older file lacks are NaN; `None` if it has none.
-fn index_features(line: &Line) -> Option<IndexFeatures> {
+fn index_features(line: &WorkloadLine) -> Option<IndexFeatures> {
     let given = line.index_features();
     let is_any = given.iter().any(Option::is_some);
     is_any.then(|| IndexFeatures::from_vector(given.map(|number| number.map_or(f64::NAN, |number| number.0))))
 }
 
 /// The features. Missing ones are derived where the list lengths follow from the other columns, and unknown otherwise.
-fn features(line: &Row<'_, Line>) -> Result<Features, InputError> {
-    let Line {
+fn features(line: &Row<'_, WorkloadLine>) -> Result<Features, InputError> {
+    let WorkloadLine {
         terms: Count(terms),
         shortest: Count(shortest),
         second_shortest: Count(second_shortest),

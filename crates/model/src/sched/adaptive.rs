@@ -43,10 +43,7 @@ struct Adaptive {
 }
 
 impl Adaptive {
-    /// A policy whose batches start at one query.
-    ///
-    /// # Errors
-    /// If the machine has no GPU, or an option is out of range.
+    /// A policy whose batches start at one query. Fails if the machine has no GPU, or an option is out of range.
     fn new(options: &PolicyOptions, model: &MachineModel) -> Result<Self, PolicyError> {
         options.check()?;
         let most = |class| f64::from(options.batch_limit.min(model.most_queries(class)));

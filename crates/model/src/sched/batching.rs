@@ -7,10 +7,7 @@ use crate::base::machine::Class;
 use crate::base::time::Nanos;
 use crate::cost::{BatchLoad, MachineModel};
 
-/// The classes that benefit from batches: GPUs.
-///
-/// # Errors
-/// If the machine has no processor of such a class.
+/// The classes that benefit from batches: GPUs. Fails if the machine has no processor of such a class.
 pub(super) fn batching_classes(model: &MachineModel, policy: &'static str) -> Result<Vec<Class>, PolicyError> {
     PolicyError::require(&model.machine, policy, &[])?;
     let classes: Vec<Class> = model.machine.classes().filter(|class| class.is_gpu()).collect();

@@ -25,10 +25,7 @@ struct BestOf {
 }
 
 impl BestOf {
-    /// A machine-wide queue.
-    ///
-    /// # Errors
-    /// If `machine` lacks CPUs or GPUs, since there is then no choice.
+    /// A machine-wide queue. Fails if `machine` lacks CPUs or GPUs, since there is then no choice.
     fn new(machine: &Machine) -> Result<Self, PolicyError> {
         PolicyError::require(machine, ENTRY.name, ENTRY.required_classes)?;
         Ok(Self { is_running: false })

@@ -1,23 +1,13 @@
-//! `cached-first`: GPUs take queries whose lists they hold, in batches. CPU workers take the others.
+//! `cached-first`: GPUs take queries whose lists they hold, in batches, and CPU workers help.
 //!
-//! ```text
-//!               the GPU holds all of its lists ──▶ GPU: all that wait, oldest first, as one batch
-//!   arrival ──┤                                          ▲ those of the CPUs' that are too many for the workers
-//!               it lacks some of them ───────────▶ CPU: the oldest; of the GPUs', if these are too many
-//! ```
-//!
-//! `patience` balances the sides. It is the number of queries that may wait for each worker before the other side helps. Its
-//! best value depends on the machine: 0 shares everything, and a large value keeps the sides apart.
-//!
-//! A policy built by name assumes that the GPU holds all lists, as with a device-resident index. GPUs then batch all waiting
-//! queries, and workers help when more than `patience` queries per worker wait. [`CachedFirst::with_held`] takes the queries
-//! whose lists a smaller cache holds.
+//! `patience` balances the sides. It is the number of queries that may wait for each worker before the workers help. Its best
+//! value depends on the machine: 0 shares everything, and a large value keeps the workers idle. The GPU holds all lists, as
+//! with a device-resident index; `papers/wang` serves backlogs with smaller caches.
 //!
 //! Source: Wang et al., "Efficient GPU-based Query Processing with Pruned List Caching in Search Engines", ICPADS 2017,
-//! section 4.4, applied to arrivals. Each side has a queue; a job costs O(1).
+//! section 4.4, applied to arrivals. A job costs O(1).
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use super::batching::BatchLimits;
 use super::forecast::Forecast;
@@ -37,84 +27,50 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     )
 };
 
-/// Cached queries go to GPUs and others to CPUs; a side helps when the other's queue is too long.
+/// GPUs batch all that wait; workers help when the queue is too long.
 #[derive(Clone, Debug)]
-pub struct CachedFirst {
-    /// Whether the GPU holds all lists of a query, by row of the workload. Rows beyond the end count as held.
-    is_held: Arc<[bool]>,
+pub(super) struct CachedFirst {
     limits: BatchLimits,
     forecast: Forecast,
     gpu: Option<Class>,
     worker: Option<Class>,
-    /// Queue length of a side above which the other side helps.
+    /// Queue length above which workers help.
     patience: usize,
-    held: VecDeque<JobId>,
-    others: VecDeque<JobId>,
+    waiting: VecDeque<JobId>,
 }
 
 impl CachedFirst {
-    /// Empty queues, for a GPU that holds all lists.
-    ///
-    /// # Errors
-    /// If the machine has no processor, or an option is out of range.
-    pub fn new(options: &PolicyOptions, model: &MachineModel) -> Result<Self, PolicyError> {
-        Self::with_held(options, model, Arc::new([]))
-    }
-
-    /// Empty queues. `is_held` says by row of the workload whether the GPU holds all lists of the query. Rows beyond the end
-    /// count as held.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub fn with_held(options: &PolicyOptions, model: &MachineModel, is_held: Arc<[bool]>) -> Result<Self, PolicyError> {
+    /// An empty queue. Fails if the machine has no processor, or an option is out of range.
+    fn new(options: &PolicyOptions, model: &MachineModel) -> Result<Self, PolicyError> {
         options.check()?;
         PolicyError::require(&model.machine, ENTRY.name, &[])?;
         let classes: Vec<Class> = model.machine.processors().map(|(_, processor)| processor.class).collect();
         let workers = classes.iter().filter(|class| !class.is_gpu()).count();
         Ok(Self {
-            is_held,
             limits: BatchLimits::new(options),
             forecast: Forecast::new(model),
             gpu: classes.iter().copied().find(|class| class.is_gpu()),
             worker: classes.iter().copied().find(|class| !class.is_gpu()),
             patience: options.patience as usize * workers,
-            held: VecDeque::new(),
-            others: VecDeque::new(),
+            waiting: VecDeque::new(),
         })
     }
 
     fn batch_for_gpu(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
-        let surplus = match self.worker {
-            Some(_) => self.others.len().saturating_sub(self.patience),
-            None => self.others.len(),
-        };
-        let waiting = self.held.len() + surplus;
-        if waiting == 0 {
+        if self.waiting.is_empty() {
             return Next::Wait;
         }
         if lane.under_way > 0 {
-            let close_at = self.forecast.close_at(lane, waiting);
+            let close_at = self.forecast.close_at(lane, self.waiting.len());
             if close_at > now {
                 return Next::WaitUntil(close_at);
             }
         }
-        let offered = self.held.iter().chain(self.others.iter().take(surplus)).map(|&id| jobs.job(id));
+        let offered = self.waiting.iter().map(|&id| jobs.job(id));
         let load = self.limits.fill(offered, lane, &self.forecast, now, batch);
-        let from_held = batch.len().min(self.held.len());
-        self.held.drain(..from_held);
-        self.others.drain(..batch.len() - from_held);
+        self.waiting.drain(..batch.len());
         self.forecast.start(lane, &load, now);
         Next::Run
-    }
-
-    fn job_for_worker(&mut self, lane: Lane, batch: &mut Vec<JobId>) -> Next {
-        if lane.under_way > 0 {
-            return Next::Wait;
-        }
-        let helps = self.gpu.is_none() || self.held.len() > self.patience;
-        let job = self.others.pop_front().or_else(|| if helps { self.held.pop_front() } else { None });
-        batch.extend(job);
-        if batch.is_empty() { Next::Wait } else { Next::Run }
     }
 }
 
@@ -124,17 +80,17 @@ impl Policy for CachedFirst {
     }
 
     fn arrive(&mut self, job: &Job, _jobs: &Jobs, _now: Nanos) -> LanesToPoll {
-        let is_held = self.gpu.is_some() && self.is_held.get(job.row as usize).copied().unwrap_or(true);
-        let (queue, first, then) = match is_held {
-            true => (&mut self.held, self.gpu, self.worker),
-            false => (&mut self.others, self.worker, self.gpu),
-        };
-        queue.push_back(job.id);
-        first.or(then).map_or(LanesToPoll::Nobody, LanesToPoll::ClassThenOthers)
+        self.waiting.push_back(job.id);
+        self.gpu.or(self.worker).map_or(LanesToPoll::Nobody, LanesToPoll::ClassThenOthers)
     }
 
     fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
-        if lane.class.is_gpu() { self.batch_for_gpu(lane, jobs, now, batch) } else { self.job_for_worker(lane, batch) }
+        if lane.class.is_gpu() {
+            return self.batch_for_gpu(lane, jobs, now, batch);
+        }
+        let helps = lane.under_way == 0 && (self.gpu.is_none() || self.waiting.len() > self.patience);
+        batch.extend(if helps { self.waiting.pop_front() } else { None });
+        if batch.is_empty() { Next::Wait } else { Next::Run }
     }
 
     fn finished(&mut self, lane: Lane, _batch: &[JobId], _jobs: &Jobs, _service: Nanos, now: Nanos) -> LanesToPoll {
@@ -160,5 +116,22 @@ mod tests {
         assert_eq!(policy.next(busy, &jobs, Nanos::ZERO, &mut batch), Next::Wait);
         assert_eq!(policy.next(CPU, &jobs, Nanos::ZERO, &mut batch), Next::Run);
         assert_eq!(batch, [job.id]);
+    }
+
+    #[test]
+    fn workers_help_when_too_many_wait_for_each() {
+        let options = PolicyOptions { patience: 2, ..PolicyOptions::default() };
+        let mut policy = CachedFirst::new(&options, &Machine::new(1, 1).into()).unwrap();
+        let mut jobs = Jobs::default();
+        for number in 0..3 {
+            let mut batch = Vec::new();
+            assert_eq!(policy.next(CPU, &jobs, Nanos::ZERO, &mut batch), Next::Wait, "{number} wait");
+            let job = job(number, 0, 1, 1);
+            jobs.arrive(job.arrival, |_| job);
+            policy.arrive(&job, &jobs, job.arrival);
+        }
+        let mut batch = Vec::new();
+        assert_eq!(policy.next(CPU, &jobs, Nanos::ZERO, &mut batch), Next::Run);
+        assert_eq!(batch.len(), 1);
     }
 }

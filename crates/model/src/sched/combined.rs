@@ -57,10 +57,7 @@ pub(super) struct Combined {
 }
 
 impl Combined {
-    /// Empty queues.
-    ///
-    /// # Errors
-    /// If the machine has no processor, or an option is out of range.
+    /// Empty queues. Fails if the machine has no processor, or an option is out of range.
     pub(super) fn new(options: &PolicyOptions, model: &MachineModel) -> Result<Self, PolicyError> {
         options.check()?;
         PolicyError::require(&model.machine, ENTRY.name, &[])?;
@@ -201,7 +198,7 @@ mod tests {
     use crate::base::machine::Machine;
 
     #[test]
-    fn what_waits_is_what_is_compared_with_a_worker_however_long_the_queue_has_not_been_empty() {
+    fn waiting_load_equals_the_sum_of_waiting_jobs() {
         let options = PolicyOptions { batch_limit: 1, ..PolicyOptions::default() };
         let mut policy = Combined::new(&options, &Machine::new(1, 1).into()).unwrap();
         let mut jobs = Jobs::default();

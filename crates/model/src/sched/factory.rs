@@ -17,10 +17,8 @@ pub trait PolicyFactory: Send + Sync {
     /// The name of its policies in files.
     fn name(&self) -> &str;
 
-    /// A policy with empty queues for the machine of `model`.
-    ///
-    /// # Errors
-    /// If the machine lacks what the policy needs, or an option is out of range.
+    /// A policy with empty queues for the machine of `model`. Fails if the machine lacks what the policy needs, or an
+    /// option is out of range.
     fn build(&self, model: &MachineModel) -> Result<Box<dyn Policy>, PolicyError>;
 
     /// The guarantee of its policies; with `None` every rate is simulated.

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_query_gets_all_lanes_and_a_full_machine_gives_one_each() {
+    fn lone_queries_get_all_lanes_and_full_machines_give_one() {
         // From 10 us to 3.6 ms, each 3 % longer than the one before.
         let times = std::iter::successors(Some(Nanos::from_us(10.0)), |time| Some(time.scaled(1.03)));
         let rule = rule(times.take(200).collect(), vec![1.0, 1.9, 2.7, 3.4]);

@@ -2,8 +2,19 @@
 
 use crate::base::ids::{JobId, QueryId};
 use crate::base::machine::{Class, PerClass};
+use crate::base::named::named_enum;
 use crate::base::time::Nanos;
 use crate::cost::Cost;
+
+named_enum! {
+    /// The jobs that are dropped.
+    #[derive(Default)]
+    pub enum Shed {
+        #[default]
+        Nothing = "nothing": "Every query runs, even if it is late",
+        Late = "late": "Queries that are predicted to finish after their deadline are dropped",
+    }
+}
 
 /// One arrival of a query, with what a policy may know of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,21 +37,18 @@ pub struct Job {
 
 impl Job {
     /// Expected service time on `class`, alone.
-    #[must_use]
     #[inline]
     pub fn alone(&self, class: Class) -> Nanos {
         self.predicted[class].alone
     }
 
     /// The class that is expected to answer it soonest; ties go to the first.
-    #[must_use]
     #[inline]
     pub fn preferred_class(&self) -> Class {
         preferred_class(&self.predicted)
     }
 
     /// Time from arrival to deadline.
-    #[must_use]
     #[inline]
     pub fn allowance(&self) -> Nanos {
         self.deadline.since(self.arrival)
@@ -48,7 +56,6 @@ impl Job {
 }
 
 /// The class that answers a query of these costs soonest when alone; ties go to the first.
-#[must_use]
 #[inline]
 pub fn preferred_class(costs: &PerClass<Cost>) -> Class {
     soonest_class(&costs.map(|cost| cost.alone))

@@ -110,10 +110,7 @@ struct EarliestCompletion {
 }
 
 impl EarliestCompletion {
-    /// An empty queue for each processor of `machine`.
-    ///
-    /// # Errors
-    /// If `machine` has no processor.
+    /// An empty queue for each processor of `machine`. Fails if `machine` has no processor.
     fn new(machine: &Machine) -> Result<Self, PolicyError> {
         PolicyError::require(machine, ENTRY.name, &[])?;
         let classes: Vec<Lanes> = machine.classes().map(|class| Lanes::of(machine, class)).collect();

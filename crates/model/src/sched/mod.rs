@@ -71,13 +71,11 @@ registry::policies! {
     Tail = tail::ENTRY,
 }
 
-pub use cached_first::CachedFirst;
-pub use dispatch::{Action, Dispatcher, Due, EventQueue, Jobs, Join, LawBroken, Sink};
+pub use dispatch::{Action, Dispatcher, Due, EventQueue, Jobs, Join, LawBroken};
 pub use factory::{PolicyFactory, WorkConservation};
 pub use fifo_queues::{FifoQueues, QueueServers, QueuedJob};
-pub use job::{Job, preferred_class};
-pub use log::{LogRow, RunLog, ShedJob};
+pub use job::{Job, Shed, preferred_class};
+pub use log::{LogRow, RunLog, ShedJob, Sink};
 pub use options::{PolicyOptions, StealGuard};
 pub use policy::{Lane, LanesToPoll, Next, Policy, PolicyError};
 pub use registry::BuiltIn;
-pub use shedding::Shed;

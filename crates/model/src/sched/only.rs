@@ -32,10 +32,7 @@ struct OnlyOn {
 }
 
 impl OnlyOn {
-    /// A policy that uses only processors of `class`.
-    ///
-    /// # Errors
-    /// If `machine` has none.
+    /// A policy that uses only processors of `class`. Fails if `machine` has none.
     fn new(class: Class, machine: &Machine) -> Result<Self, PolicyError> {
         let name = if class.is_gpu() { GPU_ONLY.name } else { CPU_ONLY.name };
         PolicyError::require(machine, name, &[class])?;

@@ -1,37 +1,16 @@
 //! The options of policies and their valid values.
 
-use super::{PolicyError, Shed};
+use super::PolicyError;
+use super::job::Shed;
+use crate::base::named::named_enum;
 use crate::base::time::Nanos;
 
-/// The condition for a steal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StealGuard {
-    /// An idle processor always steals.
-    None,
-    /// It steals only jobs that it is predicted to finish within their deadline.
-    Deadline,
-    /// It steals only jobs that it is predicted to finish before their own class would have emptied its queue.
-    Gain,
-}
-
-impl StealGuard {
-    /// All guards, the loosest first.
-    pub const ALL: [Self; 3] = [Self::None, Self::Deadline, Self::Gain];
-
-    /// `none`, `deadline` or `gain`, as in options.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Deadline => "deadline",
-            Self::Gain => "gain",
-        }
-    }
-}
-
-impl std::fmt::Display for StealGuard {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
+named_enum! {
+    /// The condition for a steal, the loosest first.
+    pub enum StealGuard {
+        None = "none": "An idle processor always steals",
+        Deadline = "deadline": "Steals only jobs that it is predicted to finish within their deadline",
+        Gain = "gain": "Steals only jobs that it is predicted to finish before their own processors would finish their queue",
     }
 }
 
@@ -93,7 +72,6 @@ impl PolicyOptions {
     const MAX_WINDOW_US: f64 = 6e7;
 
     /// The length of the batching window.
-    #[must_use]
     pub fn window(&self) -> Nanos {
         Nanos::from_us(self.window_us)
     }

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_gives_what_sorting_gives_without_what_has_been_taken() {
+    fn an_order_equals_sorting_without_taken_jobs() {
         let keys = [5, 7, 3, 7, 9, 1, 9, 4, 5, 0];
         let mut jobs = Jobs::default();
         let mut order = Order::default();

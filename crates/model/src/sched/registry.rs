@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use super::PolicyKind;
 use super::factory::{PolicyFactory, WorkConservation};
+use super::job::Shed;
 use super::options::PolicyOptions;
 use super::policy::{Policy, PolicyError};
-use super::shedding::{Shed, Shedding};
+use super::shedding::Shedding;
 use crate::base::machine::{Class, Machine, PerClass};
 use crate::base::time::Nanos;
 use crate::cost::{Cost, MachineModel};
@@ -101,50 +102,42 @@ pub(super) use policies;
 
 impl PolicyKind {
     /// The name in options and in files.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.entry().name
     }
 
     /// One line of help.
-    #[must_use]
     pub fn help(self) -> &'static str {
         self.entry().help
     }
 
     /// The policy of this name.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
     /// Whether the policy runs only by name: a paper's policy of which the lab has its own form, or one that equals another
     /// policy unless queries have priorities or run on several lanes.
-    #[must_use]
     pub fn is_for_comparison(self) -> bool {
         self.entry().for_comparison
     }
 
     /// Whether the policy makes batches. Without batch costs it equals another policy.
-    #[must_use]
     pub fn batches(self) -> bool {
         self.entry().batches
     }
 
     /// Whether its jobs may occupy several CPU lanes. Without a measured [speed-up](crate::cost::SpeedUp) they occupy one.
-    #[must_use]
     pub fn shares_jobs(self) -> bool {
         self.entry().shares_jobs
     }
 
     /// Classes of processor that the policy requires.
-    #[must_use]
     pub fn required_classes(self) -> &'static [Class] {
         self.entry().required_classes
     }
 
     /// Its factory with these options.
-    #[must_use]
     pub fn with(self, options: PolicyOptions) -> BuiltIn {
         BuiltIn { kind: self, options, blocks: Arc::new([]) }
     }
@@ -282,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_waits_for_queries_only_where_a_batch_has_a_window() {
+    fn only_policies_with_a_window_leave_the_machine_idle() {
         let options = PolicyOptions { window_us: 70.0, ..PolicyOptions::default() };
         for kind in PolicyKind::ALL.into_iter().filter(|kind| !kind.shares_jobs()) {
             let idle_wait = if kind == PolicyKind::Window { Nanos(70_000) } else { Nanos::ZERO };

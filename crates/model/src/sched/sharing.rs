@@ -69,10 +69,7 @@ pub(super) struct Sharing<R> {
 }
 
 impl<R: Rule> Sharing<R> {
-    /// A policy for the CPU lanes of this machine.
-    ///
-    /// # Errors
-    /// If there are none.
+    /// A policy for the CPU lanes of this machine. Fails if there are none.
     pub(super) fn new(rule: R, model: &MachineModel) -> Result<Self, PolicyError> {
         PolicyError::require(&model.machine, rule.name(), &[Class::CPU])?;
         let lanes = model.machine.count(Class::CPU) as u32;

@@ -10,33 +10,9 @@
 //! The dispatcher applies this rule under every policy, simulated and live. It checks the jobs of a batch before the start, by
 //! the policy's own estimates. The batch starts without dropped jobs. Every objective counts them as late.
 
-use super::{Job, Jobs, Lane, LanesToPoll, Next, Policy};
+use super::{Job, Jobs, Lane, LanesToPoll, Next, Policy, Shed};
 use crate::base::ids::JobId;
 use crate::base::time::Nanos;
-
-/// The jobs that are dropped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Shed {
-    /// Nothing is dropped.
-    #[default]
-    Nothing,
-    /// Queries are dropped that are predicted to finish after their deadline when a processor takes them.
-    Late,
-}
-
-impl Shed {
-    /// Both values.
-    pub const ALL: [Self; 2] = [Self::Nothing, Self::Late];
-
-    /// `nothing` or `late`, as in options.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Nothing => "nothing",
-            Self::Late => "late",
-        }
-    }
-}
 
 pub(super) struct Shedding {
     pub(super) inner: Box<dyn Policy>,

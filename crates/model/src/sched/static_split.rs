@@ -88,10 +88,7 @@ struct StaticSplit<R> {
 }
 
 impl<R: SplitRule> StaticSplit<R> {
-    /// Empty queues.
-    ///
-    /// # Errors
-    /// If the machine lacks CPUs or GPUs, or an option is out of range.
+    /// Empty queues. Fails if the machine lacks CPUs or GPUs, or an option is out of range.
     fn by(rule: R, options: &PolicyOptions, model: &MachineModel) -> Result<Self, PolicyError> {
         options.check()?;
         PolicyError::require(&model.machine, R::NAME, &[])?;

@@ -70,10 +70,7 @@ struct Stealing {
 }
 
 impl Stealing {
-    /// Empty queues.
-    ///
-    /// # Errors
-    /// If `machine` lacks CPUs or GPUs, or an option is out of range.
+    /// Empty queues. Fails if `machine` lacks CPUs or GPUs, or an option is out of range.
     fn new(options: &PolicyOptions, machine: &Machine) -> Result<Self, PolicyError> {
         PolicyError::require(machine, ENTRY.name, ENTRY.required_classes)?;
         options.check()?;
@@ -289,7 +286,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_thief_takes_what_loses_least_and_the_guard_keeps_it_from_a_predicted_miss() {
+    fn a_thief_loses_least_and_its_guard_prevents_a_miss() {
         let jobs = [job(0, 0, 400, 4), job(1, 0, 450, 200), job(2, 0, 40, 4)];
         let options = PolicyOptions { steal_guard: StealGuard::Deadline, ..PolicyOptions::default() };
         assert_eq!(run(&mut with_jobs(options, &jobs), CPU, 0), Some(1));

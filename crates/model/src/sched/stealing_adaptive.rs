@@ -71,10 +71,7 @@ struct StealingAdaptive {
 }
 
 impl StealingAdaptive {
-    /// Empty queues, and all prices 1.
-    ///
-    /// # Errors
-    /// If `machine` has no processor, or an option is out of range.
+    /// Empty queues, and all prices 1. Fails if `machine` has no processor, or an option is out of range.
     fn new(options: &PolicyOptions, machine: &Machine) -> Result<Self, PolicyError> {
         PolicyError::require(machine, ENTRY.name, &[])?;
         options.check()?;
@@ -268,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stolen_again_and_again_is_for_anyone_and_at_last_given_back() {
+    fn often_stolen_queries_are_for_anyone_then_given_back() {
         let (mut policy, mut jobs) = (policy(), Jobs::default());
         let like = |id| job(id, 0, 15, 10);
         assert_eq!(policy.choice(&like(0)), (Class::GPU, true));

@@ -60,10 +60,8 @@ struct StealingPublished {
 }
 
 impl StealingPublished {
-    /// Empty queues; thresholds begin at the options' ratio.
-    ///
-    /// # Errors
-    /// If `machine` lacks CPUs or GPUs, or an option is out of range.
+    /// Empty queues; thresholds begin at the options' ratio. Fails if `machine` lacks CPUs or GPUs, or an option is out
+    /// of range.
     fn new(options: &PolicyOptions, machine: &Machine) -> Result<Self, PolicyError> {
         PolicyError::require(machine, ENTRY.name, ENTRY.required_classes)?;
         options.check()?;
@@ -169,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_processor_takes_its_own_then_the_third_queues_then_steals_whatever_that_takes() {
+    fn own_queue_first_then_the_third_queue_then_a_theft() {
         let mut waiting = with_jobs(&[job(0, 0, 9000, 10), job(1, 0, 11, 10), job(2, 0, 10, 100), job(3, 1, 900, 10)]);
         assert_eq!(run(&mut waiting, CPU, 1), Some((2, Next::Run)));
         assert_eq!(run(&mut waiting, CPU, 1), Some((1, Next::Run)));
@@ -180,14 +178,14 @@ mod tests {
     }
 
     #[test]
-    fn an_urgent_job_of_the_third_queue_runs_next_on_its_preferred_class() {
+    fn urgent_jobs_of_the_third_queue_run_next_where_preferred() {
         let mut waiting = with_jobs(&[job(0, 0, 100, 99), job(1, 1, 500, 10)]);
         assert_eq!(run(&mut waiting, GPU, 300), Some((0, Next::Run)));
         assert_eq!(run(&mut waiting, GPU, 300), Some((1, Next::Run)));
     }
 
     #[test]
-    fn thefts_send_more_to_the_third_queue_and_what_others_run_of_it_sends_less() {
+    fn thefts_lengthen_the_third_queue_and_others_shorten_it() {
         let mut waiting = with_jobs(&[job(0, 0, 130, 100)]);
         assert_eq!(run(&mut waiting, CPU, 1), Some((0, Next::Steal)));
         // The threshold is now 1.32, so the ratio no longer suffices.

@@ -68,10 +68,7 @@ struct Tail {
 }
 
 impl Tail {
-    /// No work, on idle workers.
-    ///
-    /// # Errors
-    /// Those of `combined`.
+    /// No work, on idle workers. Fails as `combined` does.
     fn new(setup: &PolicySetup<'_>) -> Result<Self, PolicyError> {
         Ok(Self {
             combined: Combined::new(setup.options, setup.model)?,
@@ -227,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_starts_on_the_fewest_workers_that_answer_it_before_a_gpu_would() {
+    fn a_query_takes_the_fewest_workers_that_beat_a_gpu() {
         for (cpu, expected) in [
             (10, (Next::Run, Some(1))),
             (11, (Next::RunOn(2), Some(1))),

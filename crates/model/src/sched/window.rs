@@ -32,10 +32,7 @@ struct Window {
 }
 
 impl Window {
-    /// A policy for this machine.
-    ///
-    /// # Errors
-    /// If the machine has no GPU, or an option is out of range.
+    /// A policy for this machine. Fails if the machine has no GPU, or an option is out of range.
     fn new(options: &PolicyOptions, model: &MachineModel) -> Result<Self, PolicyError> {
         options.check()?;
         Ok(Self {

@@ -23,8 +23,8 @@ use super::node::Node;
 use super::table::QueryTable;
 use super::{SimQuery, bounds};
 use crate::base::ids::{JobId, QueryId};
-use crate::base::machine::LaneFault;
-use crate::base::machine::PerClass;
+use crate::base::machine::{LaneFault, PerClass};
+use crate::base::named::named_enum;
 use crate::base::random::{NodeSeed, Purpose, Random, exp};
 use crate::base::time::Nanos;
 use crate::cost::{BatchSizes, Cost, MachineModel, MeasuredTimes, ServiceTimes};
@@ -33,32 +33,18 @@ use crate::sched::{Dispatcher, Job, LawBroken, LogRow, Policy, ShedJob, Sink};
 /// Seed of the shards' factors, which belong to the index and are equal in all runs.
 const INDEX_SEED: u64 = 0;
 
-/// The rule that chooses the replica of a shard for a query.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Routing {
-    /// The replica with the fewest unanswered queries; ties go to the next in turn.
-    #[default]
-    LeastOutstanding,
-    /// Each replica in turn.
-    RoundRobin,
-    /// A random replica, all equally likely.
-    Random,
+named_enum! {
+    /// The rule that chooses the replica of a shard for a query. Of equal replicas, the next in turn is chosen.
+    #[derive(Default)]
+    pub enum Routing {
+        #[default]
+        LeastOutstanding = "least-outstanding": "The replica with the fewest unanswered queries",
+        RoundRobin = "round-robin": "Each replica in turn",
+        Random = "random": "A random replica, all equally likely",
+    }
 }
 
 impl Routing {
-    /// All rules.
-    pub const ALL: [Self; 3] = [Self::LeastOutstanding, Self::RoundRobin, Self::Random];
-
-    /// The name in options and files.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::LeastOutstanding => "least-outstanding",
-            Self::RoundRobin => "round-robin",
-            Self::Random => "random",
-        }
-    }
-
     /// The replica for the query of this number in the run, by the unanswered queries of each of `replicas`.
     pub fn choose(
         self,

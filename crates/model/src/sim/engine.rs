@@ -4,25 +4,13 @@ use super::ahead::Ahead;
 use super::cluster::{ClusterRun, OtherNodes, play_cluster};
 use super::fifo_queues::{QueuesRun, play_queues};
 use super::node::{Inbox, Node};
-use super::table::QueryTable;
-use crate::base::ids::{JobId, QueryId};
-use crate::base::machine::PerClass;
+use super::table::{QueryTable, SimQuery};
+use crate::base::ids::JobId;
 use crate::base::random::{NodeSeed, Purpose};
 use crate::base::time::Nanos;
-use crate::cost::{Cost, Decisions, MachineModel, MeasuredTimes, ServiceTimes};
+use crate::cost::{Decisions, MachineModel, MeasuredTimes, ServiceTimes};
 use crate::sched::{Dispatcher, Job, LawBroken, LogRow, Policy, RunLog, ShedJob, Sink};
 use crate::traffic::Priorities;
-
-/// A query of the workload, with its true costs and the policy's estimates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SimQuery {
-    /// Its number in the workload.
-    pub id: QueryId,
-    /// Its true cost on each class. It is never read for a class that the machine lacks.
-    pub service: PerClass<Cost>,
-    /// Its estimated cost; [`Cost::NEVER`] on a class that the machine lacks.
-    pub estimate: PerClass<Cost>,
-}
 
 /// One run: a machine, a policy and the arrivals.
 pub struct SimRun<'a, A> {
@@ -191,7 +179,9 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::base::ids::QueryId;
     use crate::base::machine::Machine;
+    use crate::cost::Cost;
     use crate::cost::machine_profile::DispatcherProfile;
     use crate::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 

@@ -22,6 +22,7 @@ mod table;
 
 pub use arrivals::Arrivals;
 pub use cluster::{Cluster, ClusterShape, OtherNodes, Routing, ShardCosts};
-pub use engine::{NoMiss, SimQuery, SimRun, drive, simulate, simulate_into};
+pub use engine::{NoMiss, SimRun, drive, simulate, simulate_into};
 pub use experiment::{Experiment, SimError};
 pub use latency_bound::{LatencyBound, latency_bound};
+pub use table::SimQuery;

@@ -1,11 +1,21 @@
 //! The workload in the layout that a run reads.
 
-use super::SimQuery;
 use crate::base::ids::QueryId;
 use crate::base::machine::{Class, Machine, PerClass};
 use crate::base::prefetch::prefetch;
 use crate::base::time::Nanos;
 use crate::cost::{Cost, MachineModel};
+
+/// A query of the workload, with its true costs and the policy's estimates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SimQuery {
+    /// Its number in the workload.
+    pub id: QueryId,
+    /// Its true cost on each class. It is never read for a class that the machine lacks.
+    pub service: PerClass<Cost>,
+    /// Its estimated cost; [`Cost::NEVER`] on a class that the machine lacks.
+    pub estimate: PerClass<Cost>,
+}
 
 /// Queries by row: their true costs on the classes of the machine, and their estimates. An estimate is a cost or, for
 /// [lines](super::lines), only the time alone.

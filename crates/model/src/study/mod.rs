@@ -44,7 +44,6 @@ pub use comparison::{Comparison, PolicyForecast, PolicyResults, short_runs};
 pub use draws::{draw_all, traced};
 pub use error::StudyError;
 pub use estimates::length_threshold::{QueryLengths, best_length_threshold};
-pub use estimates::regret::{DELAY_QUERIES, Regret, experiment, regret, regret_pieces};
 pub use estimates::{Estimates, sim_queries};
 pub use faults::read_faults;
 pub use fleet::{Fewest, Fleet, SPEED_SPREAD, needs_dispatcher, usual_policies, workers};
@@ -55,6 +54,8 @@ pub use objective::{Bound, Criterion, Objective, Unsteady, Verdict};
 pub use pairs::{Difference, paired};
 pub use peak::{Peak, avoids_peak, peak};
 pub use progress::{Progress, Silent, in_pieces};
-pub use simulated::{GPU_LANE_DEPTH, NamedMachine, SimulatedMachine, about_queries, extrapolated};
+pub use simulated::{
+    DELAY_QUERIES, GPU_LANE_DEPTH, NamedMachine, SimulatedMachine, about_queries, experiment, extrapolated,
+};
 pub use summary::{PriorityTally, Summary, Tally};
 pub use workload::{named_workload, named_workload_in, rows_in};

@@ -12,9 +12,16 @@
 use std::sync::Arc;
 
 use crate::base::machine::{Class, Machine, PerClass};
+use crate::base::time::Nanos;
 use crate::cost::{MachineModel, MachineProfile, Workload};
 use crate::files::Provenance;
-use crate::study::Estimates;
+use crate::sim::Experiment;
+use crate::study::estimates::sim_queries;
+use crate::study::{Estimates, StudyError, draw_all};
+use crate::traffic::ArrivalProcess;
+
+/// Default number of queries in a run that compares delays.
+pub const DELAY_QUERIES: usize = 50_000;
 
 /// Most batches that a GPU lane holds, real or replayed.
 pub const GPU_LANE_DEPTH: u32 = 4;
@@ -165,6 +172,25 @@ pub fn profiled_machine(machine: Machine, workload: &Workload, estimates: Option
         batch_error: PerClass::from_fn(|class| error(class).unwrap_or(0.0)),
         ..machine.into()
     }
+}
+
+/// The experiment of a workload on a machine, with [`DELAY_QUERIES`] Poisson arrivals per seed. Fails if estimates cannot be
+/// made, or a cost was not measured.
+pub fn experiment(
+    workload: &Workload,
+    estimates: &Estimates,
+    machine: &SimulatedMachine<'_>,
+    deadline: Nanos,
+    seeds: &[u64],
+) -> Result<Experiment, StudyError> {
+    let model = machine.model(workload, estimates);
+    Ok(Experiment {
+        queries: sim_queries(workload, estimates, &model.machine)?,
+        model,
+        deadline,
+        arrivals: draw_all(&ArrivalProcess::Poisson, seeds, DELAY_QUERIES, workload.rows.len()),
+        cluster: None,
+    })
 }
 
 #[cfg(test)]

@@ -6,8 +6,7 @@
 
 use crate::base::machine::{Class, LaneFault, Machine, PerClass};
 use crate::base::time::Nanos;
-use crate::cost::MachineModel;
-use crate::cost::machine_profile::EnergyMeter;
+use crate::cost::{EnergyMeter, MachineModel};
 use crate::sched::{LogRow, ShedJob, Sink};
 use crate::sim::SimQuery;
 use crate::study::delays::Delays;

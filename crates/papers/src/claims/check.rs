@@ -17,10 +17,8 @@ const ORIGIN: [&str; 4] = ["command", "commit", "date", "machine"];
 
 /// Judges all experiments on the files of a folder. An experiment without a file has claims that are not testable.
 ///
-/// Faults of files are returned as well: rows that this version does not make, and a missing origin.
-///
-/// # Errors
-/// A message if the folder or a file cannot be read.
+/// Faults of files are returned as well: rows that this version does not make, and a missing origin. Fails with a
+/// message if the folder or a file cannot be read.
 pub fn judge_folder(folder: &Path) -> Result<(Vec<Claim>, Vec<String>), String> {
     let (mut claims, mut faults) = (Vec::new(), Vec::new());
     let entries = std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -48,10 +46,8 @@ pub fn judge_folder(folder: &Path) -> Result<(Vec<Claim>, Vec<String>), String> 
     Ok((claims, faults))
 }
 
-/// Differences between the claims of a folder's results and those of its file, and faults of its files.
-///
-/// # Errors
-/// A message if a file cannot be read.
+/// Differences between the claims of a folder's results and those of its file, and faults of its files. Fails with a
+/// message if a file cannot be read.
 pub fn check(folder: &Path) -> Result<Vec<String>, String> {
     let (now, mut faults) = judge_folder(folder)?;
     let written = read_claims(folder)?;
@@ -71,10 +67,7 @@ pub fn check(folder: &Path) -> Result<Vec<String>, String> {
     Ok(faults)
 }
 
-/// Writes claims into `claims.csv` of a folder.
-///
-/// # Errors
-/// Those of the file system.
+/// Writes claims into `claims.csv` of a folder. Fails as the file system does.
 pub fn write_claims(folder: &Path, claims: &[Claim], provenance: &Provenance) -> io::Result<()> {
     write_atomically(&folder.join(FILE), |file| {
         provenance.write_to(file)?;
@@ -88,10 +81,7 @@ pub fn write_claims(folder: &Path, claims: &[Claim], provenance: &Provenance) ->
     })
 }
 
-/// Reads `claims.csv` of a folder.
-///
-/// # Errors
-/// A message if the file cannot be read, or has an unknown verdict.
+/// Reads `claims.csv` of a folder. Fails with a message if the file cannot be read, or has an unknown verdict.
 pub fn read_claims(folder: &Path) -> Result<Vec<Claim>, String> {
     let path = folder.join(FILE);
     let fault = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());

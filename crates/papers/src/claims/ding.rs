@@ -267,10 +267,6 @@ fn table2(judge: &mut Judge<'_>) {
         }
         above(vec![("% of bytes".into(), hits, 85.0)])
     });
-    judge.claim("Copies hidden behind other queries cost less than copies before the kernels", |r| {
-        let form = |how: &str| format!("{}: {{}}, cache of {{}} %: a query, copies {how}", cached(r));
-        below(joined(r, &form("hidden"), &form("before kernels"))?)
-    });
 }
 
 fn table3(judge: &mut Judge<'_>) {

@@ -20,6 +20,8 @@ mod tatikonda;
 mod wang;
 mod wei;
 
+use tandem_model::base::named::named_enum;
+
 use crate::results::{Found, Gap, Results, captured, shown};
 
 pub use check::{check, judge_folder, read_claims, write_claims};
@@ -27,26 +29,15 @@ pub use check::{check, judge_folder, read_claims, write_claims};
 /// Smallest number of queries whose mean is compared.
 const LEAST_QUERIES: u64 = 50;
 
-/// The result of testing a statement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The numbers have the stated relation.
-    Confirmed,
-    /// The numbers have another relation.
-    NotConfirmed,
-    /// The numbers do not decide.
-    NotTestable,
-}
-
-impl Verdict {
-    /// The words of tables and files.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Confirmed => "confirmed",
-            Self::NotConfirmed => "not confirmed",
-            Self::NotTestable => "not testable here",
-        }
+named_enum! {
+    /// The result of testing a statement.
+    pub enum Verdict {
+        /// The numbers have the stated relation.
+        Confirmed = "confirmed",
+        /// The numbers have another relation.
+        NotConfirmed = "not confirmed",
+        /// The numbers do not decide.
+        NotTestable = "not testable here",
     }
 }
 
@@ -69,7 +60,6 @@ pub struct Claim {
 
 impl Claim {
     /// First author of the paper.
-    #[must_use]
     pub fn paper(&self) -> &str {
         self.experiment.split('-').next().unwrap_or_default()
     }
@@ -101,7 +91,6 @@ fn statements_of(experiment: &str) -> Option<&'static Statements> {
 }
 
 /// Tests all statements about an experiment.
-#[must_use]
 pub fn judge(experiment: &str, file: &str, results: &Results) -> Vec<Claim> {
     let Some(statements) = statements_of(experiment) else { return Vec::new() };
     let mut judge = Judge { statements, file, results, claims: Vec::new() };
@@ -110,7 +99,6 @@ pub fn judge(experiment: &str, file: &str, results: &Results) -> Vec<Claim> {
 }
 
 /// Row names of a run that this version does not make, and forms of rows that a run lacks.
-#[must_use]
 pub fn foreign_rows(experiment: &str, results: &Results) -> Vec<String> {
     let Some(statements) = statements_of(experiment) else { return Vec::new() };
     let form = |pattern: &&'static str| pattern.trim_start_matches('?');

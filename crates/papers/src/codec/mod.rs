@@ -41,7 +41,6 @@ mod simd;
 mod simple16;
 #[cfg(test)]
 mod tests;
-mod times;
 mod unary;
 mod words;
 
@@ -57,4 +56,3 @@ use reader::check_block;
 pub use reader::{Codec, ListReader, MAX_BLOCK_LEN};
 pub use registry::all_codecs;
 pub use rice::Rice;
-pub use times::{CodecTimes, ListColumns, sample_lists, time_codecs};

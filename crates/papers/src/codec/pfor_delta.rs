@@ -58,7 +58,6 @@ impl PForDelta {
     const FITTING_PERCENT: usize = 90;
 
     /// Makes a codec with `levels` of recursion, at most [`MAX_LEVELS`](Self::MAX_LEVELS); the paper settles on 1.
-    #[must_use]
     pub fn new(levels: u8) -> Self {
         Self { levels: levels.min(Self::MAX_LEVELS) }
     }

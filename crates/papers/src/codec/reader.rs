@@ -12,16 +12,11 @@ pub trait Codec: Debug + Send + Sync {
     /// Returns the name in tables and options.
     fn name(&self) -> &'static str;
 
-    /// Appends the encoded list, which [`open`](Self::open) reads.
-    ///
-    /// # Errors
-    /// Fails if documents do not ascend strictly, a frequency is 0, or the list is too long. Nothing is appended then.
+    /// Appends the encoded list, which [`open`](Self::open) reads. Fails if documents do not ascend strictly, a
+    /// frequency is 0, or the list is too long. Nothing is appended then.
     fn encode(&self, column: Column, values: &[u32], words: &mut Vec<u32>) -> Result<(), CodecError>;
 
-    /// Returns the encoded list.
-    ///
-    /// # Errors
-    /// Fails like [`encode`](Self::encode).
+    /// Returns the encoded list. Fails like [`encode`](Self::encode).
     fn encode_list(&self, column: Column, values: &[u32]) -> Result<Vec<u32>, CodecError> {
         let mut words = Vec::new();
         self.encode(column, values, &mut words)?;
@@ -30,10 +25,8 @@ pub trait Codec: Debug + Send + Sync {
 
     /// Opens a list that [`encode`](Self::encode) wrote for the same `column`.
     ///
-    /// It reads the header, and data that cannot be decoded by blocks, such as PForDelta's exceptions.
-    ///
-    /// # Errors
-    /// Fails if the words are not such a list. Arbitrary words are safe, but some damage is not detected.
+    /// It reads the header, and data that cannot be decoded by blocks, such as PForDelta's exceptions. Fails if the
+    /// words are not such a list. Arbitrary words are safe, but some damage is not detected.
     fn open<'a>(&self, column: Column, words: &'a [u32]) -> Result<Box<dyn ListReader + 'a>, CodecError>;
 }
 
@@ -74,16 +67,11 @@ pub trait ListReader: Debug {
         first
     }
 
-    /// Decodes `block` to the beginning of `out` and returns the number of its values.
-    ///
-    /// # Errors
-    /// Fails if the block does not exist, `out` is too short, or the list is damaged; `out` is then unspecified.
+    /// Decodes `block` to the beginning of `out` and returns the number of its values. Fails if the block does not
+    /// exist, `out` is too short, or the list is damaged; `out` is then unspecified.
     fn decode_block(&self, block: usize, out: &mut [u32]) -> Result<usize, CodecError>;
 
-    /// Appends the decoded list to `out`.
-    ///
-    /// # Errors
-    /// Fails if the list is damaged; the appended values are then unspecified.
+    /// Appends the decoded list to `out`. Fails if the list is damaged; the appended values are then unspecified.
     fn decode_all(&self, out: &mut Vec<u32>) -> Result<(), CodecError> {
         let start = out.len();
         out.resize(start + self.len(), 0);

@@ -6,7 +6,6 @@ use super::pfor::Pfor;
 use super::{Codec, PForDelta, Rice};
 
 /// Returns all codecs in the order of tables.
-#[must_use]
 pub fn all_codecs() -> Vec<Box<dyn Codec>> {
     let mut codecs: Vec<Box<dyn Codec>> = vec![
         Box::new(Framed::<NewPfd>::new()),

@@ -98,7 +98,7 @@ fn lists_that_are_none_are_refused() {
 }
 
 #[test]
-fn every_truncation_is_an_error_or_leaves_earlier_blocks_readable() {
+fn truncations_are_errors_or_leave_earlier_blocks() {
     let docs = docs_of(noise(5).map(|v| v >> (v % 32)).take(700).map(|v| v >> 12));
     for codec in all_codecs() {
         let mut words = Vec::new();

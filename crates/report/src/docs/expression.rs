@@ -3,7 +3,6 @@
 use tandem_model::base::quantile::nearest_rank;
 
 use super::marker::split;
-use super::rows::Rows;
 use crate::number::significant;
 
 /// The value of an expression for a row. Empty cells, and results that are not finite, are missing.
@@ -65,8 +64,8 @@ impl<'a> Column<'a> {
     }
 
     /// The value for a group of rows; columns outside aggregates are those of its first row.
-    pub(super) fn value(&self, rows: &Rows, group: &[&[String]]) -> Result<Value, String> {
-        let mut parser = Parser { rest: self.expression, rows, group };
+    pub(super) fn value(&self, columns: &[String], group: &[&[String]]) -> Result<Value, String> {
+        let mut parser = Parser { rest: self.expression, columns, group };
         let value = parser.comparison()?;
         match parser.rest.trim() {
             "" => Ok(value),
@@ -76,11 +75,11 @@ impl<'a> Column<'a> {
 
     /// The value as text, by the format: by default numbers have four significant digits; `6s` six of them, `.2` two decimals,
     /// `.1%` per cent with one decimal, `+` before these a sign; `met|not met` words for true and false; `raw` the file's text.
-    pub(super) fn text(&self, rows: &Rows, group: &[&[String]]) -> Result<String, String> {
+    pub(super) fn text(&self, columns: &[String], group: &[&[String]]) -> Result<String, String> {
         if self.format == "raw" {
-            return Ok(rows.cell(group, self.expression)?.to_owned());
+            return Ok(cell(columns, group, self.expression)?.to_owned());
         }
-        match self.value(rows, group)? {
+        match self.value(columns, group)? {
             Value::Number(number) => self.shown(number),
             // An unknown format is an error for any cell.
             Value::Missing => self.shown(0.0).map(|_| String::new()),
@@ -89,8 +88,12 @@ impl<'a> Column<'a> {
     }
 
     /// The key that the rows of a group share: the text of the value if a format is given, otherwise the file's text.
-    pub(super) fn key(&self, rows: &Rows, row: &[&[String]]) -> Result<String, String> {
-        if self.format.is_empty() { Ok(rows.cell(row, self.expression)?.to_owned()) } else { self.text(rows, row) }
+    pub(super) fn key(&self, columns: &[String], row: &[&[String]]) -> Result<String, String> {
+        if self.format.is_empty() {
+            Ok(cell(columns, row, self.expression)?.to_owned())
+        } else {
+            self.text(columns, row)
+        }
     }
 
     fn shown(&self, value: f64) -> Result<String, String> {
@@ -122,6 +125,18 @@ impl<'a> Column<'a> {
     }
 }
 
+/// The place of a column.
+pub(super) fn place(columns: &[String], name: &str) -> Result<usize, String> {
+    let place = columns.iter().position(|column| column == name.trim());
+    place.ok_or_else(|| format!("no column `{}` (columns: {})", name.trim(), columns.join(", ")))
+}
+
+/// The cell of a column in the first row of a group.
+fn cell<'a>(columns: &[String], group: &[&'a [String]], name: &str) -> Result<&'a str, String> {
+    let place = place(columns, name)?;
+    Ok(group.first().map_or("", |row| row[place].as_str()))
+}
+
 /// A number with commas between thousands.
 fn with_thousands(number: &str) -> String {
     let (sign, number) = number.strip_prefix('-').map_or(("", number), |rest| ("-", rest));
@@ -139,7 +154,7 @@ fn with_thousands(number: &str) -> String {
 /// Reads an expression from left to right and evaluates it.
 struct Parser<'a> {
     rest: &'a str,
-    rows: &'a Rows,
+    columns: &'a [String],
     group: &'a [&'a [String]],
 }
 
@@ -192,7 +207,7 @@ impl Parser<'_> {
         if self.takes(&["["]).is_some() {
             let (name, rest) = self.rest.split_once(']').ok_or("expected `]`")?;
             self.rest = rest;
-            return Ok(Value::of_cell(self.rows.cell(self.group, name)?));
+            return Ok(Value::of_cell(cell(self.columns, self.group, name)?));
         }
         let is_word = |c: char| c.is_alphanumeric() || "_.".contains(c);
         let word = &self.rest[..self.rest.find(|c| !is_word(c)).unwrap_or(self.rest.len())];
@@ -205,7 +220,7 @@ impl Parser<'_> {
         }
         match word.parse::<f64>() {
             Ok(number) if word.starts_with(|c: char| c.is_ascii_digit()) => Ok(Value::Number(number)),
-            _ => Ok(Value::of_cell(self.rows.cell(self.group, word)?)),
+            _ => Ok(Value::of_cell(cell(self.columns, self.group, word)?)),
         }
     }
 

@@ -31,9 +31,9 @@ pub(super) fn drawn<'a>(rows: &Rows, marker: &Marker<'a>) -> Result<(&'a str, St
     // The lines, and whose each is: several lines of one owner have the same colour and marker.
     let (mut series, mut owners): (Vec<Series>, Vec<String>) = (Vec::new(), Vec::new());
     for group in rows.groups() {
-        let number = |column: &Column<'_>| column.value(rows, &group).map(|value| value.number());
+        let number = |column: &Column<'_>| column.value(&rows.columns, &group).map(|value| value.number());
         let optional = |column: &Option<Column<'_>>| column.as_ref().map_or(Ok(None), number);
-        let of = name.text(rows, &group)?;
+        let of = name.text(&rows.columns, &group)?;
         for (at, column) in ys.iter().enumerate() {
             let line = if ys.len() == 1 { of.clone() } else { format!("{of}, {}", column.heading) };
             let place = series.iter().position(|series| series.name == line).unwrap_or_else(|| {

@@ -38,10 +38,8 @@ use tandem_model::files::InputError;
 const BEGIN: &str = "<!-- ";
 const END: &str = "<!-- end -->";
 
-/// The Markdown pages in a folder, and in its folders `docs` and `models` at any depth, in alphabetical order.
-///
-/// # Errors
-/// If a folder cannot be read.
+/// The Markdown pages in a folder, and in its folders `docs` and `models` at any depth, in alphabetical order. Fails if
+/// a folder cannot be read.
 pub fn pages(root: &Path) -> Result<Vec<PathBuf>, InputError> {
     let (mut pages, mut folders) = (Vec::new(), vec![PathBuf::new()]);
     while let Some(folder) = folders.pop() {
@@ -67,10 +65,8 @@ pub fn pages(root: &Path) -> Result<Vec<PathBuf>, InputError> {
 
 /// Renders the blocks between the markers of a page. Returns the page and its figures, as paths and texts.
 ///
-/// The paths of the page, of result files and of what is returned are relative to `root`.
-///
-/// # Errors
-/// If a file cannot be read, or a marker is malformed or asks for what its files lack: with the line of the marker.
+/// The paths of the page, of result files and of what is returned are relative to `root`. Fails if a file cannot be
+/// read, or a marker is malformed or asks for what its files lack: with the line of the marker.
 pub fn render(root: &Path, page: &Path) -> Result<Vec<(PathBuf, String)>, InputError> {
     let path = root.join(page);
     let text = std::fs::read_to_string(&path).map_err(|e| InputError::file(&path, format!("cannot read: {e}")))?;
@@ -132,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_rendered_with_its_origin_and_rendering_it_again_changes_nothing() {
+    fn a_rendered_table_has_its_origin_and_stays_as_it_is() {
         let marker = "<!-- table a.csv; columns: policy, predicted_qps, predicted_qps/measured_qps-1:+.1% \"error, %\", \
                       predicted_qps/measured_qps-1<=0.05:met|not met -->";
         let page = format!("Text.\n```\n<!-- table code.csv -->\n```\n{marker}\nold\n<!-- end -->\nMore.\n");
@@ -175,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_marker_that_asks_for_what_is_not_there_is_refused_with_its_line() {
+    fn markers_of_missing_columns_are_refused_with_their_line() {
         for (marker, message) in [
             (
                 "table a.csv; columns: nothing",

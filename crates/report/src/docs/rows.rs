@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use serde_json::Value as Json;
 use tandem_model::files::{Provenance, open_text};
 
-use super::expression::{Column, Value};
+use super::expression::{Column, Value, place};
 use super::marker::{Marker, split};
 use crate::sheet::Sheet;
 
 /// Rows of text with named columns, in groups: a line of a table is a group, most often of one row.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    columns: Vec<String>,
+    pub(super) columns: Vec<String>,
     groups: Vec<Vec<Vec<String>>>,
     /// The files, and where their numbers come from.
     origins: Vec<(String, Provenance)>,
@@ -57,17 +57,6 @@ impl Rows {
         })
     }
 
-    fn place(&self, name: &str) -> Result<usize, String> {
-        let place = self.columns.iter().position(|column| column == name.trim());
-        place.ok_or_else(|| format!("no column `{}` (columns: {})", name.trim(), self.columns.join(", ")))
-    }
-
-    /// The cell of a column in the first row of a group.
-    pub(super) fn cell<'a>(&self, group: &[&'a [String]], name: &str) -> Result<&'a str, String> {
-        let place = self.place(name)?;
-        Ok(group.first().map_or("", |row| row[place].as_str()))
-    }
-
     /// The groups, as expressions take them.
     pub(super) fn groups(&self) -> impl Iterator<Item = Vec<&[String]>> {
         self.groups.iter().map(|group| group.iter().map(Vec::as_slice).collect())
@@ -77,7 +66,7 @@ impl Rows {
     pub(super) fn selected(mut self, marker: &Marker<'_>) -> Result<Self, String> {
         if let Some(clause) = marker.optional("match") {
             let (name, form) = clause.split_once('"').ok_or("`match` needs a column and a form in quotes")?;
-            self.match_form(self.place(name)?, form.trim_end_matches('"'));
+            self.match_form(place(&self.columns, name)?, form.trim_end_matches('"'));
         }
         for condition in marker.optional("where").map_or(Vec::new(), |clause| split(clause, ',')) {
             self.keep(condition)?;
@@ -87,7 +76,7 @@ impl Rows {
         }
         if let Some(clause) = marker.optional("group") {
             let columns = Column::all(clause);
-            let key = |group: Vec<&[String]>| columns.iter().map(|column| column.key(&self, &group)).collect();
+            let key = |group: Vec<&[String]>| columns.iter().map(|column| column.key(&self.columns, &group)).collect();
             let keys: Vec<Vec<String>> = self.groups().map(key).collect::<Result<_, _>>()?;
             let rows = std::mem::take(&mut self.groups).into_iter().flatten();
             self.groups = grouped(keys.into_iter().zip(rows)).into_iter().map(|(_, rows)| rows).collect();
@@ -95,7 +84,8 @@ impl Rows {
         if let Some(clause) = marker.optional("sort") {
             let (clause, is_descending) = clause.strip_prefix('-').map_or((clause, false), |rest| (rest, true));
             let column = Column::parse(clause);
-            let values = self.groups().map(|group| column.value(&self, &group)).collect::<Result<Vec<_>, _>>()?;
+            let values =
+                self.groups().map(|group| column.value(&self.columns, &group)).collect::<Result<Vec<_>, _>>()?;
             let key = |value: &Value| value.number().map_or(f64::INFINITY, |v| if is_descending { -v } else { v });
             let mut order: Vec<usize> = (0..values.len()).collect();
             order.sort_by(|&a, &b| key(&values[a]).total_cmp(&key(&values[b])));
@@ -131,12 +121,12 @@ impl Rows {
             .into_iter()
             .find_map(|(sign, is_wanted)| condition.split_once(sign).map(|(name, values)| (name, values, is_wanted)));
         let kept: Vec<bool> = if let Some((name, values, is_wanted)) = named {
-            let place = self.place(name.trim().trim_matches(['[', ']']))?;
+            let place = place(&self.columns, name.trim().trim_matches(['[', ']']))?;
             let values: Vec<&str> = values.split('|').map(|value| value.trim().trim_matches('"')).collect();
             self.groups.iter().map(|group| values.contains(&group[0][place].as_str()) == is_wanted).collect()
         } else {
             let column = Column::parse(condition);
-            let is_true = |group: Vec<&[String]>| Ok(column.value(self, &group)? == Value::Number(1.0));
+            let is_true = |group: Vec<&[String]>| Ok(column.value(&self.columns, &group)? == Value::Number(1.0));
             self.groups().map(is_true).collect::<Result<_, String>>()?
         };
         let mut kept = kept.into_iter();
@@ -149,8 +139,8 @@ impl Rows {
         let wrong = || format!("`{clause}` is not of the form `names values by keys`");
         let (names, by) = clause.split_once(" by ").ok_or_else(wrong)?;
         let (name, value) = names.split_once(' ').ok_or_else(wrong)?;
-        let (name, value) = (self.place(name)?, self.place(value)?);
-        let keys = split(by, ',').into_iter().map(|key| self.place(key)).collect::<Result<Vec<_>, _>>()?;
+        let (name, value) = (place(&self.columns, name)?, place(&self.columns, value)?);
+        let keys = split(by, ',').into_iter().map(|key| place(&self.columns, key)).collect::<Result<Vec<_>, _>>()?;
         let mut pivoted = Self { origins: self.origins.clone(), ..Self::default() };
         pivoted.columns = keys.iter().map(|&key| self.columns[key].clone()).collect();
         for row in self.groups.iter().flatten() {
@@ -160,7 +150,7 @@ impl Rows {
         for (mut row, of_key) in grouped(self.groups.into_iter().flatten().map(|row| (key(&row), row))) {
             row.resize(pivoted.columns.len(), String::new());
             for mut cells in of_key {
-                let place = pivoted.place(&cells[name])?;
+                let place = place(&pivoted.columns, &cells[name])?;
                 row[place] = std::mem::take(&mut cells[value]);
             }
             pivoted.groups.push(vec![row]);
@@ -174,7 +164,8 @@ impl Rows {
         let mut lines = Vec::new();
         let mut is_text = vec![false; columns.len()];
         for group in self.groups() {
-            let cells = columns.iter().map(|column| column.text(self, &group)).collect::<Result<Vec<_>, _>>()?;
+            let cells =
+                columns.iter().map(|column| column.text(&self.columns, &group)).collect::<Result<Vec<_>, _>>()?;
             for (is_text, cell) in is_text.iter_mut().zip(&cells) {
                 *is_text |= cell.contains(|c: char| !c.is_ascii_digit() && !"+-,.% ".contains(c));
             }

@@ -2,9 +2,24 @@
 
 use super::capacity::{Capacity, LiveRun, errors_in_words, kept_in_words};
 use super::html::{number, percent, rounded};
-use super::story::{Story, strong};
 use crate::number;
 use crate::text::escaped;
+
+/// The texts at the top of a page.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Story {
+    pub(crate) question: String,
+    /// The answer in HTML, with the important parts in bold.
+    pub(crate) answer: String,
+    /// Sentences on the certainty of the answer.
+    pub(crate) certainty: Vec<String>,
+    /// Few numbers with their names.
+    pub(crate) facts: Vec<(String, String)>,
+}
+
+pub(crate) fn strong(text: &str) -> String {
+    format!("<strong>{}</strong>", escaped(text))
+}
 
 /// The summary of some capacities, at least one, in descending order.
 pub(crate) fn of_capacities(all: &[Capacity]) -> Story {

@@ -4,7 +4,7 @@ use super::folder::{Folder, Kind};
 use super::html::{self, Cell, HtmlTable, folded, number, percent, rounded};
 use crate::number;
 use crate::plot::bars::{Bar, Bars};
-use crate::plot::canvas::Medium;
+use crate::plot::look::Medium;
 use crate::plot::look_of;
 use crate::sheet::{Sheet, SheetRow};
 

@@ -116,9 +116,7 @@ const MOST_LOGS: usize = 8;
 impl Folder {
     /// Reads folders and their subfolders into one [`Folder`] for each that contains files. Logs of runs belong to the folder
     /// above. A file with several names is read once. Foreign, damaged and large files are listed with the reason.
-    ///
-    /// # Errors
-    /// If one of `paths` is no folder, or contains no file.
+    /// Fails if one of `paths` is no folder, or contains no file.
     pub fn read(paths: &[PathBuf]) -> Result<Vec<Self>, InputError> {
         let (mut seen, mut read) = (BTreeSet::new(), Vec::new());
         for path in paths {
@@ -289,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_told_by_their_columns_and_the_rest_is_listed_with_a_reason() {
+    fn files_are_known_by_columns_and_others_get_a_reason() {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             fs::create_dir_all(dir.path().join(name).parent().unwrap()).unwrap();

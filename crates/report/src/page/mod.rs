@@ -29,11 +29,11 @@ use std::fmt::Write as _;
 
 pub use folder::{Folder, Kind, Listed, Log};
 
+use answer::Story;
 use html::{HtmlTable, folded};
-use story::{Story, story};
+use story::story;
 
-use crate::plot::canvas::Medium;
-use crate::plot::look::style_sheet;
+use crate::plot::look::{Medium, style_sheet};
 use crate::plot::timeline::Timeline;
 use crate::text::escaped;
 

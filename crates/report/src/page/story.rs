@@ -1,6 +1,6 @@
 //! The summary of a folder: question, answer and certainty.
 
-use super::answer::of_capacities;
+use super::answer::{Story, of_capacities, strong};
 use super::answers::fact;
 use super::capacity::{Capacity, file_of, kept_in_words};
 use super::costs::service_times;
@@ -11,18 +11,6 @@ use super::sweep;
 use crate::number::{counted, significant};
 use crate::sheet::{Sheet, SheetRow};
 use crate::text::escaped;
-
-/// The texts at the top of a page.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Story {
-    pub(crate) question: String,
-    /// The answer in HTML, with the important parts in bold.
-    pub(crate) answer: String,
-    /// Sentences on the certainty of the answer.
-    pub(crate) certainty: Vec<String>,
-    /// Few numbers with their names.
-    pub(crate) facts: Vec<(String, String)>,
-}
 
 pub(crate) fn story(folder: &Folder, capacities: &[Capacity]) -> Story {
     let source = source(folder, capacities);
@@ -190,10 +178,6 @@ fn lateness(folder: &Folder) -> Option<String> {
             number(LATE_SHARE * deadline_ms)
         )
     })
-}
-
-pub(crate) fn strong(text: &str) -> String {
-    format!("<strong>{}</strong>", escaped(text))
 }
 
 /// The summary of runs at given rates: the highest rate without a miss in any seed.

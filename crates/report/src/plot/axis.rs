@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_linear_axis_starts_at_zero_with_round_ticks_unless_that_hides_all_differences() {
+    fn linear_axes_start_at_zero_unless_it_hides_differences() {
         let axis = Axis::new([13.0, 87.0, f64::NAN], false);
         assert_eq!(values(&axis), [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
         assert_eq!(axis.position(50.0), Some(0.5));

@@ -1,9 +1,8 @@
 //! Bars of values on a common axis, with their intervals.
 
 use super::axis::Axis;
-use super::canvas::{Anchor, Canvas, Drawing, LABEL_SIZE, Medium, text_width};
-use super::lines::Stroke;
-use super::look::Colour;
+use super::canvas::{Anchor, Canvas, Drawing, LABEL_SIZE, text_width};
+use super::look::{Colour, Medium, Stroke};
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Bar {
@@ -105,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_has_a_bar_a_whisker_and_a_marker_and_zero_has_none() {
+    fn values_have_bars_whiskers_and_markers_and_zero_none() {
         let html = bars(&[100.0, 40.0, 0.0]).drawn(Medium::Page).unwrap().html("x");
         let counts = ["<rect", "<circle", ">mct<", "stroke-width=\"1.3\""].map(|sign| html.matches(sign).count());
         assert_eq!(counts, [3, 3, 3, 3 * 2]);

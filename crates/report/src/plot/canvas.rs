@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::lines::Stroke;
-use super::look::{Colour, MARKERS};
+use super::look::{Colour, MARKERS, Medium, Stroke};
 use crate::text::{escaped, wrapped};
 
 pub(crate) const TITLE_SIZE: f64 = 17.0;
@@ -17,22 +16,6 @@ const MARKER: f64 = 4.0;
 
 /// A position on the canvas: across from the left, down from the top.
 pub(crate) type Position = (f64, f64);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Medium {
-    File,
-    /// A page, which has title and note as text around the figure. The figure is narrow enough for a phone.
-    Page,
-}
-
-impl Medium {
-    pub(crate) fn width(self) -> f64 {
-        match self {
-            Self::File => 760.0,
-            Self::Page => 440.0,
-        }
-    }
-}
 
 /// A drawn figure and its texts.
 #[derive(Debug)]

@@ -5,20 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::axis::Axis;
 use super::canvas::{
-    Anchor, Canvas, Drawing, LABEL_SIZE, LINE_HEIGHT, Medium, Position, TICK_SIZE, TITLE_SIZE, fitted, text_width,
+    Anchor, Canvas, Drawing, LABEL_SIZE, LINE_HEIGHT, Position, TICK_SIZE, TITLE_SIZE, fitted, text_width,
 };
-use super::look::Colour;
+use super::look::{Colour, Medium, Stroke};
 use crate::number::text;
-
-/// The stroke of a line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Stroke {
-    /// An unbroken line, for measurements or the main data.
-    #[default]
-    Solid,
-    /// A dashed line, for predictions or references.
-    Dashed,
-}
 
 /// The signs of a series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -129,7 +119,6 @@ impl LineChart {
     }
 
     /// The chart as the text of an SVG file.
-    #[must_use]
     pub fn svg(&self) -> String {
         self.drawn(Medium::File).file()
     }

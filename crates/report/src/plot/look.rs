@@ -2,7 +2,31 @@
 
 use tandem_model::sched::PolicyKind;
 
-use super::canvas::Medium;
+/// The stroke of a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stroke {
+    /// An unbroken line, for measurements or the main data.
+    #[default]
+    Solid,
+    /// A dashed line, for predictions or references.
+    Dashed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Medium {
+    File,
+    /// A page, which has title and note as text around the figure. The figure is narrow enough for a phone.
+    Page,
+}
+
+impl Medium {
+    pub(crate) fn width(self) -> f64 {
+        match self {
+            Self::File => 760.0,
+            Self::Page => 440.0,
+        }
+    }
+}
 
 /// Colours of series on light and on dark paper, beginning with those of Okabe and Ito, darkened where white paper needs
 /// it.
@@ -102,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_policies_look_alike_and_colours_differ_from_each_other_and_from_the_frame() {
+    fn policies_and_colours_differ_from_each_other() {
         let css = |colour: Colour| colour.css(Medium::File);
         let colours: BTreeSet<_> = (0..PALETTE.len()).map(|look| css(Colour::Series(look))).collect();
         assert_eq!(colours.len(), PALETTE.len());

@@ -10,5 +10,5 @@ mod lines;
 pub(crate) mod look;
 pub(crate) mod timeline;
 
-pub use lines::{LineChart, Point, Series, Signs, Stroke};
-pub use look::{look_of, looks_of};
+pub use lines::{LineChart, Point, Series, Signs};
+pub use look::{Stroke, look_of, looks_of};

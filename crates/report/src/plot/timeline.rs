@@ -6,9 +6,8 @@ use tandem_model::base::time::Nanos;
 use tandem_model::sched::{LogRow, RunLog};
 
 use super::axis::Axis;
-use super::canvas::{Anchor, Canvas, Drawing, LABEL_SIZE, Medium, Position, TICK_SIZE, text_width};
-use super::lines::Stroke;
-use super::look::Colour;
+use super::canvas::{Anchor, Canvas, Drawing, LABEL_SIZE, Position, TICK_SIZE, text_width};
+use super::look::{Colour, Medium, Stroke};
 use crate::number::text;
 
 #[derive(Clone, Debug)]
@@ -20,7 +19,7 @@ pub(crate) struct Timeline<'a> {
 type Lane = (Class, ProcessorId);
 
 #[derive(Clone, Copy, Debug)]
-struct Batch {
+struct Bar {
     lane: Lane,
     started: Nanos,
     finished: Nanos,
@@ -79,7 +78,7 @@ impl Timeline<'_> {
         for (i, lane) in lanes.iter().enumerate() {
             let top = LANES_TOP + LANE * i as f64;
             canvas.text(&name(lane), (left - 7.0, top + LANE / 2.0), TICK_SIZE, Anchor::End);
-            let there = |batch: &&Batch| batch.lane == *lane && batch.finished >= from && batch.started <= to;
+            let there = |batch: &&Bar| batch.lane == *lane && batch.finished >= from && batch.started <= to;
             for batch in batches.iter().filter(there) {
                 let (x, x2) = (across(batch.started), across(batch.finished));
                 let look = match batch.lane.0.is_gpu() {
@@ -106,7 +105,7 @@ impl Timeline<'_> {
 }
 
 /// The utilisation of the lanes during the stretch, as text.
-fn busy(batches: &[Batch], lanes: &[Lane], from: Nanos, to: Nanos) -> String {
+fn busy(batches: &[Bar], lanes: &[Lane], from: Nanos, to: Nanos) -> String {
     let of_kind = |name: &str, is_gpu: bool| {
         let count = lanes.iter().filter(|lane| lane.0.is_gpu() == is_gpu).count();
         let some = batches.iter().filter(|batch| batch.lane.0.is_gpu() == is_gpu);
@@ -160,22 +159,22 @@ fn waiting(log: &RunLog) -> Vec<(Nanos, usize)> {
     at_once.collect()
 }
 
-fn batches(log: &RunLog) -> Vec<Batch> {
+fn batches(log: &RunLog) -> Vec<Bar> {
     let mut rows: Vec<&LogRow> = log.rows.iter().collect();
     rows.sort_unstable_by_key(|row| row.batch);
-    let batch = |rows: &[&LogRow]| Batch {
+    let batch = |rows: &[&LogRow]| Bar {
         lane: (rows[0].class, rows[0].processor),
         started: rows[0].started,
         finished: rows[0].finished,
         has_missed: rows.iter().any(|row| row.missed()),
     };
-    let mut batches: Vec<Batch> = rows.chunk_by(|a, b| a.batch == b.batch).map(batch).collect();
+    let mut batches: Vec<Bar> = rows.chunk_by(|a, b| a.batch == b.batch).map(batch).collect();
     batches.sort_unstable_by_key(|batch| batch.started);
     batches
 }
 
 /// The stretch to show: the whole run, or [`MOST_BATCHES`] around the longest queue.
-fn stretch(batches: &[Batch], log: &RunLog) -> Option<(Nanos, Nanos)> {
+fn stretch(batches: &[Bar], log: &RunLog) -> Option<(Nanos, Nanos)> {
     let (first, last) = (batches.first()?.started, batches.iter().map(|batch| batch.finished).max()?);
     let first = log.rows.iter().map(|row| row.arrival).min()?.min(first);
     if batches.len() <= MOST_BATCHES {

@@ -10,9 +10,8 @@ use tandem_model::study::interval::{half_width, sampled, scatter};
 use tandem_model::study::{Progress, StudyError, Summary, Verdict};
 use tandem_model::traffic::ArrivalProcess;
 
-use super::predict::Prediction;
 use super::search::{LiveSearch, Side, Vote};
-use super::{Effort, Question};
+use super::{Effort, Prediction, Question};
 use crate::lab::{Calibration, LabError, LiveReport, LiveRunSpec, Node, ServiceRow, ServiceRun, SystemLoad};
 use crate::live::{self, Course};
 

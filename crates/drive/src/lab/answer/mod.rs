@@ -16,19 +16,20 @@ mod predict;
 mod search;
 
 pub use drive::{Driven, DrivenRun, LiveCapacity};
-pub use predict::{Disagreement, Prediction};
+pub use predict::Disagreement;
 pub use search::{LiveSearch, Side, Vote};
 
 use std::time::{Duration, Instant};
 
 use tandem_model::base::time::Nanos;
 use tandem_model::sched::PolicyFactory;
+use tandem_model::study::interval::predicted_half_width;
 use tandem_model::study::{Capacity, Criterion, Objective, Progress, RunLength, StudyError};
 use tandem_model::traffic::ArrivalProcess;
 
 use self::drive::{LiveRuns, sampled_queries};
 use self::predict::{forecast_runs, hindsight_qps, predict};
-use super::{LabError, Node, ServiceRow};
+use super::{Calibration, LabError, Node, ServiceRow};
 use crate::live;
 
 /// The parameters of the question.
@@ -242,5 +243,43 @@ impl<'a> Steps<'a> {
     fn done(&self) {
         let done = 1 + self.done.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         self.progress.reach(done, self.of);
+    }
+}
+
+/// The prediction for a policy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// The capacity, with costs of the machine profile at the speed of the backlogs, else of the backlogs alone.
+    pub capacity: Capacity,
+    /// The query costs of the backlogs.
+    pub backlogs: Calibration,
+    /// Whether a machine profile defines the costs, so that backlogs only define the machine's speed.
+    pub has_machine_profile: bool,
+    /// The relative standard deviation of the machine's speed over the backlogs.
+    pub speed_sd: f64,
+    /// A rehearsal: the capacity with costs of the backlogs; `None` without backlogs.
+    pub rehearsal_qps: Option<f64>,
+    /// Linear scaling: the capacity if all processors were always busy with queries that cost what they do alone.
+    pub linear_qps: Option<f64>,
+}
+
+impl Prediction {
+    /// A prediction from a machine profile alone.
+    #[must_use]
+    pub fn by_profile(capacity: Capacity) -> Self {
+        let backlogs = Calibration::default();
+        Self { capacity, backlogs, has_machine_profile: true, speed_sd: 0.0, rehearsal_qps: None, linear_qps: None }
+    }
+
+    /// The capacity under the objective.
+    #[must_use]
+    pub fn qps(&self) -> f64 {
+        self.capacity.qps
+    }
+
+    /// Half-width of its 90 % interval: from the capacity divided by 1 plus this number to the capacity times it.
+    #[must_use]
+    pub fn half_width(&self) -> f64 {
+        predicted_half_width(&self.capacity, self.speed_sd)
     }
 }

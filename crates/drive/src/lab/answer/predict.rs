@@ -6,10 +6,11 @@ use tandem_model::sched::PolicyFactory;
 use tandem_model::sim::Experiment;
 use tandem_model::study::forecast::Forecast;
 use tandem_model::study::forecast::{forecast, simulated};
-use tandem_model::study::interval::{predicted_half_width, scatter};
+use tandem_model::study::interval::scatter;
 use tandem_model::study::{Capacity, CapacitySearch, Progress, RunLength, StudyError, Summary, draw_all};
 
-use super::{Answer, Driven, DrivenRun, Question, Scope, Steps, go_on};
+use super::drive::{Driven, DrivenRun};
+use super::{Answer, Prediction, Question, Scope, Steps, go_on};
 use crate::lab::{Calibration, LabError, Node, ServiceRow, ServiceRun};
 
 /// Number of backlogs per policy.
@@ -31,44 +32,6 @@ pub struct Disagreement {
     pub least: f64,
     /// The slowdown in the slowest backlog, relative to query costs alone.
     pub most: f64,
-}
-
-/// The prediction for a policy.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Prediction {
-    /// The capacity, with costs of the machine profile at the speed of the backlogs, else of the backlogs alone.
-    pub capacity: Capacity,
-    /// The query costs of the backlogs.
-    pub backlogs: Calibration,
-    /// Whether a machine profile defines the costs, so that backlogs only define the machine's speed.
-    pub has_machine_profile: bool,
-    /// The relative standard deviation of the machine's speed over the backlogs.
-    pub speed_sd: f64,
-    /// A rehearsal: the capacity with costs of the backlogs; `None` without backlogs.
-    pub rehearsal_qps: Option<f64>,
-    /// Linear scaling: the capacity if all processors were always busy with queries that cost what they do alone.
-    pub linear_qps: Option<f64>,
-}
-
-impl Prediction {
-    /// A prediction from a machine profile alone.
-    #[must_use]
-    pub fn by_profile(capacity: Capacity) -> Self {
-        let backlogs = Calibration::default();
-        Self { capacity, backlogs, has_machine_profile: true, speed_sd: 0.0, rehearsal_qps: None, linear_qps: None }
-    }
-
-    /// The capacity under the objective.
-    #[must_use]
-    pub fn qps(&self) -> f64 {
-        self.capacity.qps
-    }
-
-    /// Half-width of its 90 % interval: from the capacity divided by 1 plus this number to the capacity times it.
-    #[must_use]
-    pub fn half_width(&self) -> f64 {
-        predicted_half_width(&self.capacity, self.speed_sd)
-    }
 }
 
 pub(super) struct Predicted<'p> {

@@ -11,6 +11,7 @@ use tandem_engine::search::gpu::{GpuExecutor, GpuMemory};
 use tandem_engine::search::{ExecError, Executor, PIPELINE_DEPTH};
 use tandem_model::base::ids::{DeviceId, ProcessorId};
 use tandem_model::base::machine::{Class, FaultPlan, Machine, PlannedFault};
+use tandem_model::base::named::named_enum;
 use tandem_model::cost::Workload;
 use tandem_model::study::{GPU_LANE_DEPTH, Progress};
 
@@ -18,34 +19,17 @@ use crate::lab::LabError;
 use crate::live::{Faulty, LaneWork, RunClock};
 use crate::profile::{ProfileOptions, profile};
 
-/// The source of GPU lanes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GpuChoice {
-    /// The GPU if there is one, else `none`.
-    Auto,
-    /// The GPU; without one it is an error.
-    Real,
-    /// A lane that takes the recorded time of each query.
-    Replay,
-    /// No GPU lane.
-    None,
+named_enum! {
+    /// The source of GPU lanes.
+    pub enum GpuChoice {
+        Auto = "auto": "The GPU if the machine has one, else none",
+        Real = "real": "The GPU; an error if the machine has none",
+        Replay = "replay": "A simulated GPU lane that takes the recorded time of each query",
+        None = "none": "No GPU lane",
+    }
 }
 
 impl GpuChoice {
-    /// All choices.
-    pub const ALL: [Self; 4] = [Self::Auto, Self::Real, Self::Replay, Self::None];
-
-    /// The name in options.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Real => "real",
-            Self::Replay => "replay",
-            Self::None => "none",
-        }
-    }
-
     /// Checks for a required GPU before any work that its absence would waste.
     ///
     /// # Errors
@@ -101,31 +85,16 @@ pub fn gpu_executor(
     gpu
 }
 
-/// The method by which CPU cores share queries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Multicore {
-    /// Each core is a processor and answers whole queries.
-    Inter,
-    /// Each core is a processor, and idle cores help with long queries.
-    Adaptive,
-    /// All cores are one processor, which splits each query into small tasks.
-    Fgqp,
+named_enum! {
+    /// The method by which CPU cores share queries.
+    pub enum Multicore {
+        Inter = "inter": "Each core answers whole queries and is one processor",
+        Adaptive = "adaptive": "Like `inter`, but idle cores help with long queries",
+        Fgqp = "fgqp": "All cores answer one query, cut into small tasks, and are one processor",
+    }
 }
 
 impl Multicore {
-    /// All methods.
-    pub const ALL: [Self; 3] = [Self::Inter, Self::Adaptive, Self::Fgqp];
-
-    /// The name in options.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Inter => "inter",
-            Self::Adaptive => "adaptive",
-            Self::Fgqp => "fgqp",
-        }
-    }
-
     /// The CPU lanes of `cores` cores, starting with core `first_core`.
     ///
     /// # Errors
@@ -144,7 +113,7 @@ impl Multicore {
             Self::Inter => inter_lanes(executor, cores),
             Self::Adaptive => adaptive_lanes(executor, cores),
             // The pool holds one query at a time, so that the threshold has no effect.
-            Self::Fgqp => vec![Box::new(FineGrained::new(executor, cores, 0, &machine, first_core)?)],
+            Self::Fgqp => vec![Box::new(FineGrained::new(executor, cores, &machine, first_core)?)],
         })
     }
 }

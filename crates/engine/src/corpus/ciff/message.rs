@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use tandem_model::files::InputError;
+use tandem_base::files::InputError;
 
 use super::wire::{WireReader, WireType};
 use crate::corpus::TermList;

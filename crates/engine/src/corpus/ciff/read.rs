@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, BufRead, Seek};
 use std::path::{Path, PathBuf};
 
-use tandem_model::files::{File, InputError, open_bytes, packing_of};
+use tandem_base::files::{File, InputError, open_bytes, packing_of};
 
 use super::CiffHeader;
 use super::message::{DocRecord, read_list, read_term};
@@ -54,11 +54,8 @@ impl fmt::Debug for CiffReader {
 }
 
 impl CiffReader {
-    /// Opens a file: reads its header and documents, and skips its lists.
-    ///
-    /// # Errors
-    /// If it can't be read or isn't CIFF: with the byte, counted in the unpacked stream for gzip, and what was expected
-    /// there.
+    /// Opens a file: reads its header and documents, and skips its lists. Fails if it can't be read or isn't CIFF: with
+    /// the byte, counted in the unpacked stream for gzip, and what was expected there.
     pub fn open(path: &Path) -> Result<Self, InputError> {
         let mut reader = WireReader::new(open_bytes(path)?, path, STREAM_BYTES);
         let header = CiffHeader::read(&mut reader)?;
@@ -81,7 +78,6 @@ impl CiffReader {
     }
 
     /// The header of the file.
-    #[must_use]
     pub fn header(&self) -> &CiffHeader {
         &self.header
     }

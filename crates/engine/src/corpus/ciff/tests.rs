@@ -57,7 +57,7 @@ fn read(bytes: &[u8]) -> Result<(Vec<TermList>, Vec<String>), String> {
         }
         Ok((lists, reader.notes()))
     };
-    all().map_err(|e: tandem_model::files::InputError| e.to_string().split_once("x.ciff: ").unwrap().1.to_owned())
+    all().map_err(|e: tandem_base::files::InputError| e.to_string().split_once("x.ciff: ").unwrap().1.to_owned())
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use tandem_model::files::InputError;
+use tandem_base::files::InputError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WireType {

@@ -20,17 +20,13 @@ pub struct CiffWriter<W> {
 impl CiffHeader {
     /// A description in which [`ListSource::tokenizer_name`](crate::corpus::ListSource::tokenizer_name) finds the
     /// tokenizer.
-    #[must_use]
     pub fn describe(tokenizer: &str) -> String {
         format!("tandem {}; {TOKENIZER_MARK}{tokenizer}", env!("CARGO_PKG_VERSION"))
     }
 }
 
 impl<W: Write> CiffWriter<W> {
-    /// Writes the header.
-    ///
-    /// # Errors
-    /// Those of `out`.
+    /// Writes the header. Fails as `out` does.
     pub fn new(out: W, header: &CiffHeader) -> io::Result<Self> {
         let mut writer = Self { out, message: Vec::new(), num_docs: 0 };
         for (field, value) in [
@@ -49,10 +45,7 @@ impl<W: Write> CiffWriter<W> {
         Ok(writer)
     }
 
-    /// Writes the next list: ascending documents with their frequencies.
-    ///
-    /// # Errors
-    /// Those of `out`.
+    /// Writes the next list: ascending documents with their frequencies. Fails as `out` does.
     pub fn list(&mut self, term: &str, docs: &[u32], freqs: &[u32]) -> io::Result<()> {
         let message = &mut self.message;
         put_text(message, 1, term);
@@ -71,10 +64,7 @@ impl<W: Write> CiffWriter<W> {
         self.write_message()
     }
 
-    /// Writes the next document.
-    ///
-    /// # Errors
-    /// Those of `out`.
+    /// Writes the next document. Fails as `out` does.
     pub fn document(&mut self, external_id: &str, length: u32) -> io::Result<()> {
         put_number(&mut self.message, 1, self.num_docs.into());
         put_text(&mut self.message, 2, external_id);

@@ -15,27 +15,16 @@ use std::borrow::Cow;
 use std::fmt;
 
 use rust_stemmers::{Algorithm, Stemmer};
+use tandem_base::base::named::named_enum;
 
 use super::stop_words::ENGLISH;
 pub use words::Cutter;
 
-/// The definition of a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Words {
-    /// Words by the Unicode rules (UAX 29), lower-cased, reduced to letters and digits.
-    Unicode,
-    /// Longest runs of a-z and 0-9 after lower-casing; all other characters separate.
-    Ascii,
-}
-
-impl Words {
-    /// The name in options and in the names of tokenizers.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Unicode => "unicode",
-            Self::Ascii => "ascii",
-        }
+named_enum! {
+    /// The definition of a word, with its name in options and in the names of tokenizers.
+    pub enum Words {
+        Unicode = "unicode": "Words by the Unicode rules (UAX 29), lower-cased; only letters and digits are kept",
+        Ascii = "ascii": "Longest runs of a-z and 0-9 after lower-casing; everything else separates",
     }
 }
 
@@ -93,16 +82,12 @@ impl fmt::Debug for Tokenizer {
 
 impl Tokenizer {
     /// Makes a tokenizer that neither stems nor drops words.
-    #[must_use]
     pub fn new(words: Words) -> Self {
         Self { words, stem: None, stop_words: None }
     }
 
     /// Stems words of `language`: `english`, `german` and others, or `porter` for English words by the original
-    /// algorithm.
-    ///
-    /// # Errors
-    /// If there is no such stemmer: the message lists the existing ones.
+    /// algorithm. Fails if there is no such stemmer: the message lists the existing ones.
     pub fn with_stem(mut self, language: &str) -> Result<Self, String> {
         if language == PORTER {
             self.stem = Some(Stems::Porter);
@@ -133,10 +118,8 @@ impl Tokenizer {
         self
     }
 
-    /// Makes the tokenizer with this [`name`](Self::name).
-    ///
-    /// # Errors
-    /// If the name is not that of a tokenizer of this program.
+    /// Makes the tokenizer with this [`name`](Self::name). Fails if the name is not that of a tokenizer of this
+    /// program.
     pub fn from_name(name: &str) -> Result<Self, String> {
         let mut parts = name.split('+');
         let mut tokenizer = match parts.next() {
@@ -157,7 +140,6 @@ impl Tokenizer {
     }
 
     /// All settings in one line of text, which an index stores.
-    #[must_use]
     pub fn name(&self) -> String {
         let mut name = self.words.name().to_owned();
         if let Some(stems) = &self.stem {
@@ -188,7 +170,6 @@ impl Tokenizer {
     }
 
     /// The term of `word`; `None` for a stop word.
-    #[must_use]
     pub fn term_of<'a>(&self, word: &'a str) -> Option<Cow<'a, str>> {
         match &self.stem {
             _ if self.is_stop_word(word) => None,
@@ -199,7 +180,6 @@ impl Tokenizer {
     }
 
     /// Whether every word is a term, without stop words or stems.
-    #[must_use]
     pub fn keeps_words(&self) -> bool {
         self.stem.is_none() && self.stop_words.is_none()
     }
@@ -215,7 +195,6 @@ impl Tokenizer {
     }
 
     /// The terms of `text`, in order.
-    #[must_use]
     pub fn terms(&self, text: &str) -> Vec<String> {
         let mut terms = Vec::new();
         self.for_each_term(text, |term| terms.push(term.to_owned()));

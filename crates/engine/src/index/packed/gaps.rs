@@ -51,7 +51,7 @@ fn sum_gaps_avx2(base: u32, values: &mut [u32]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_model::base::random::Random;
+    use tandem_base::base::random::Random;
 
     #[test]
     fn gaps_of_any_number_sum_up_to_the_same_documents() {

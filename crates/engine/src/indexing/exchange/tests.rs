@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use tandem_model::base::ids::{DocId, TermId};
+use tandem_base::base::ids::{DocId, TermId};
 
 use super::*;
 use crate::corpus::ListSource;

@@ -6,14 +6,14 @@
 
 use std::io;
 
-use tandem_model::files::InputError;
+use tandem_base::files::InputError;
 
 use super::interner::Interner;
 use super::pending::Pending;
 use super::run::{ListVisitor, RunSource, Segment};
 use crate::corpus::{Batch, Cutter, Tokenizer};
-use crate::indexing::documents::SegmentDocuments;
 use crate::indexing::postings::Postings;
+use crate::indexing::segment::SegmentDocuments;
 
 const STOP: u32 = u32::MAX;
 

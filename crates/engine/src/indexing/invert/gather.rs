@@ -231,7 +231,7 @@ impl<'a> Pieces<'a> {
 mod tests {
     use super::*;
     use crate::indexing::postings::Postings;
-    use tandem_model::base::random::Random;
+    use tandem_base::base::random::Random;
 
     /// Runs of random batches of a collection of `num_docs` documents that all contain the term: encoded lists, and
     /// segments.

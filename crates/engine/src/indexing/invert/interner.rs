@@ -174,7 +174,7 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
-    use tandem_model::base::random::Random;
+    use tandem_base::base::random::Random;
 
     #[test]
     fn words_of_all_lengths_get_one_number_each_and_sort() {

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use super::cursor::Cursor;
 use super::gather::Gathered;
 use super::run::{BLOCK_BYTES, Run};
-use super::runs::Runs;
+use super::runs::{Runs, SegmentPlace};
 use crate::index::{EncodedLists, IndexWriter, ListEncoder};
 use crate::indexing::error::BuildError;
-use crate::indexing::indexer::{BuildOptions, Inverted};
+use crate::indexing::indexer::{BuildOptions, BuildSummary, Inverted};
 use crate::indexing::progress::Progress;
 use crate::indexing::ranges::{RangeBytes, division, write_ranges};
+use crate::indexing::segment::SegmentDocuments;
 
 /// Memory of a cursor: a block of a run on disk, which ends with the list that fills it.
 const CURSOR_BYTES: u64 = (BLOCK_BYTES + BLOCK_BYTES / 4) as u64;
@@ -21,7 +22,7 @@ const LONGEST_COPIES: u64 = 5;
 const THREAD_BYTES: u64 = 6 << 20;
 
 /// Merges the runs' lists by term and appends them to `writer`.
-pub(crate) fn merge(
+fn merge(
     runs: &Runs,
     options: &BuildOptions,
     writer: &mut IndexWriter,
@@ -149,5 +150,36 @@ impl<'a> Heap<'a> {
             self.0.swap(at, least);
             at = least;
         }
+    }
+}
+
+impl Inverted for Runs {
+    fn summary(&self) -> BuildSummary {
+        self.summary
+    }
+
+    fn for_each_segment(
+        &self,
+        visit: &mut dyn FnMut(&SegmentDocuments) -> Result<(), BuildError>,
+    ) -> Result<(), BuildError> {
+        self.order.iter().try_for_each(|&(run, at)| visit(&self.runs[run].documents(at)?))
+    }
+
+    fn num_docs(&self) -> u64 {
+        self.num_docs
+    }
+
+    fn bytes(&self) -> u64 {
+        let a_segment = (size_of::<(usize, usize)>() + size_of::<SegmentPlace>()) as u64;
+        self.runs.iter().map(Run::bytes).sum::<u64>() + self.order.len() as u64 * a_segment
+    }
+
+    fn merge_into(
+        &self,
+        writer: &mut IndexWriter,
+        options: &BuildOptions,
+        progress: &(dyn Fn(Progress) + Sync),
+    ) -> Result<(), BuildError> {
+        merge(self, options, writer, progress)
     }
 }

@@ -21,13 +21,13 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tandem_model::files::{File, read_exact_at};
+use tandem_base::files::{File, read_exact_at};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::corpus::Skipped;
-use crate::indexing::documents::SegmentDocuments;
 use crate::indexing::error::BuildError;
 use crate::indexing::postings::put;
+use crate::indexing::segment::SegmentDocuments;
 
 const MAGIC: [u8; 8] = *b"TandemR3";
 const FOOTER_BYTES: usize = 32;

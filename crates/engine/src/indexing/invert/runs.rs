@@ -1,23 +1,19 @@
 //! All runs of a collection together, which give the documents' numbers.
 
-use super::merge::merge;
 use super::run::Run;
-use crate::index::IndexWriter;
-use crate::indexing::documents::SegmentDocuments;
 use crate::indexing::error::BuildError;
-use crate::indexing::indexer::{BuildOptions, BuildSummary, Inverted};
-use crate::indexing::progress::Progress;
+use crate::indexing::indexer::BuildSummary;
 
 /// Runs that hold every batch of a collection once.
 #[derive(Debug)]
 pub(crate) struct Runs {
-    runs: Vec<Run>,
+    pub(super) runs: Vec<Run>,
     /// For each run, what to add to its documents' numbers, by segment.
-    places: Vec<Vec<SegmentPlace>>,
+    pub(super) places: Vec<Vec<SegmentPlace>>,
     /// Run and position of each segment, in order of the collection.
-    order: Vec<(usize, usize)>,
-    num_docs: u64,
-    summary: BuildSummary,
+    pub(super) order: Vec<(usize, usize)>,
+    pub(super) num_docs: u64,
+    pub(super) summary: BuildSummary,
 }
 
 /// Documents of a run below `end` have `shift` added to their numbers, wrapping.
@@ -65,36 +61,5 @@ impl Runs {
     /// For each segment of a run, what to add to its documents' numbers.
     pub(crate) fn places(&self, run: usize) -> &[SegmentPlace] {
         &self.places[run]
-    }
-}
-
-impl Inverted for Runs {
-    fn summary(&self) -> BuildSummary {
-        self.summary
-    }
-
-    fn for_each_segment(
-        &self,
-        visit: &mut dyn FnMut(&SegmentDocuments) -> Result<(), BuildError>,
-    ) -> Result<(), BuildError> {
-        self.order.iter().try_for_each(|&(run, at)| visit(&self.runs[run].documents(at)?))
-    }
-
-    fn num_docs(&self) -> u64 {
-        self.num_docs
-    }
-
-    fn bytes(&self) -> u64 {
-        let a_segment = (size_of::<(usize, usize)>() + size_of::<SegmentPlace>()) as u64;
-        self.runs.iter().map(Run::bytes).sum::<u64>() + self.order.len() as u64 * a_segment
-    }
-
-    fn merge_into(
-        &self,
-        writer: &mut IndexWriter,
-        options: &BuildOptions,
-        progress: &(dyn Fn(Progress) + Sync),
-    ) -> Result<(), BuildError> {
-        merge(self, options, writer, progress)
     }
 }

@@ -40,7 +40,7 @@ fn a_collection_is_indexed_in_its_order() {
     assert_eq!(list("red"), [(0, 2)]);
     assert_eq!(list("fox"), [(0, 1), (2, 1)]);
     assert_eq!(index.doc_lengths(), [3, 0, 2]);
-    assert_eq!(index.external_id(tandem_model::base::ids::DocId(2)), "z");
+    assert_eq!(index.external_id(tandem_base::base::ids::DocId(2)), "z");
 }
 
 #[test]

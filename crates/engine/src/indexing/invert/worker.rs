@@ -20,10 +20,8 @@ impl<'a> Worker<'a> {
         Self { tokenizer, accumulator: Accumulator::default(), memory: Vec::new() }
     }
 
-    /// Inverts batch `number`, and hands over a run if it is time. Returns the number of documents in the batch.
-    ///
-    /// # Errors
-    /// If a document can't be read, or a run can't be stored. The worker can't be used afterwards.
+    /// Inverts batch `number`, and hands over a run if it is time. Returns the number of documents in the batch. Fails
+    /// if a document can't be read, or a run can't be stored. The worker can't be used afterwards.
     pub(crate) fn take(&mut self, number: u64, mut batch: Batch, store: &Store) -> Result<u32, BuildError> {
         batch.load(&mut self.memory)?;
         let before = self.accumulator.num_docs();

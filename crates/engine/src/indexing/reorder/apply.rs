@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use rayon::prelude::*;
-use tandem_model::base::ids::{DocId, TermId};
+use tandem_base::base::ids::{DocId, TermId};
 
 use super::permutation::Permutation;
 use crate::index::{BLOCK_LEN, Index, IndexError, IndexWriter};
@@ -14,10 +14,8 @@ use crate::indexing::ranges::rewrite;
 
 /// Writes `index` into folder `dir` with renumbered documents, on as many threads as rayon has. Names and lengths move
 /// with the documents. Documents without names are named by their old numbers. `progress` receives the number of terms
-/// written.
-///
-/// # Errors
-/// If the permutation is of another number of documents, or the file system fails. A previous index stays then.
+/// written. Fails if the permutation is of another number of documents, or the file system fails. A previous index
+/// stays then.
 pub fn apply(index: &Index, permutation: &Permutation, dir: &Path, progress: &dyn Fn(u64)) -> Result<(), BuildError> {
     let old_of_new = permutation.old_of_new();
     if old_of_new.len() != index.num_docs() as usize {
@@ -31,10 +29,8 @@ pub fn apply(index: &Index, permutation: &Permutation, dir: &Path, progress: &dy
 const LEFT_OUT: u32 = u32::MAX;
 
 /// Writes `index` into another folder `dir` with the last document of each name only, and with all documents that have
-/// none. Returns the number of documents that are left out.
-///
-/// # Errors
-/// If the file system fails. A previous index stays then.
+/// none. Returns the number of documents that are left out. Fails if the file system fails. A previous index stays
+/// then.
 pub fn keep_last(index: &Index, dir: &Path) -> Result<u32, BuildError> {
     let mut last: HashMap<Cow<'_, str>, u32> = HashMap::with_capacity(index.num_docs() as usize);
     let mut new_of_old = vec![0; index.num_docs() as usize];

@@ -1,6 +1,6 @@
 //! The terms of each document, as bisection reads them.
 
-use tandem_model::base::ids::TermId;
+use tandem_base::base::ids::TermId;
 
 use crate::index::{BLOCK_LEN, Index};
 

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, Read, Write};
 use std::path::Path;
 
-use tandem_model::files::{InputError, open_text, read_lines};
+use tandem_base::files::{InputError, open_text, read_lines};
 
 /// A new number for every document.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,10 +12,8 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// The permutation that gives old document `i` the number `new_of_old[i]`.
-    ///
-    /// # Errors
-    /// The first position whose number is repeated or too large, and what is wrong there.
+    /// The permutation that gives old document `i` the number `new_of_old[i]`. Fails with the first position whose
+    /// number is repeated or too large, and what is wrong there.
     pub fn new(new_of_old: Vec<u32>) -> Result<Self, (usize, String)> {
         let mut owner = vec![u32::MAX; new_of_old.len()];
         for (old, &new) in new_of_old.iter().enumerate() {
@@ -112,10 +110,8 @@ impl Permutation {
     }
 }
 
-/// Reads a score for each of `num_docs` documents, one per line, in order of the documents.
-///
-/// # Errors
-/// The line that is no finite number, or that there are more or fewer lines.
+/// Reads a score for each of `num_docs` documents, one per line, in order of the documents. Fails with the line that is
+/// no finite number, or that there are more or fewer lines.
 pub fn read_scores(path: &Path, num_docs: u32) -> Result<Vec<f64>, InputError> {
     let mut scores = Vec::new();
     for text in read_lines(path)? {

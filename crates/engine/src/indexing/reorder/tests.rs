@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
-use tandem_model::base::ids::{DocId, TermId};
+use tandem_base::base::ids::{DocId, TermId};
 
 use super::*;
 use crate::index::{Bm25, Index, IndexBuilder};

@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::Instant;
 
-use tandem_model::base::random::Random;
-use tandem_model::files::{free_disk_bytes, free_memory_bytes};
+use tandem_base::base::random::Random;
+use tandem_base::files::{free_disk_bytes, free_memory_bytes};
 
 use super::cascade::ListSampler;
 use super::documents::Documents;
@@ -99,10 +99,8 @@ pub struct SynthReport {
     pub mean_query_postings: f64,
 }
 
-/// Makes a synthetic index in folder `dir`, and its queries. `progress` receives postings written and expected.
-///
-/// # Errors
-/// If an option is out of its range, the index would exceed the format, the disk or the memory, or the file system
+/// Makes a synthetic index in folder `dir`, and its queries. `progress` receives postings written and expected. Fails
+/// if an option is out of its range, the index would exceed the format, the disk or the memory, or the file system
 /// fails.
 pub fn build_synthetic(
     options: &SynthOptions,
@@ -147,10 +145,8 @@ pub fn build_synthetic(
     Ok(report)
 }
 
-/// Draws the queries of an existing synthetic collection, and writes them to `path`.
-///
-/// # Errors
-/// If an option is out of its range, or the file system fails.
+/// Draws the queries of an existing synthetic collection, and writes them to `path`. Fails if an option is out of its
+/// range, or the file system fails.
 pub fn draw_queries(options: &SynthOptions, path: &Path) -> Result<(), IndexError> {
     options.check()?;
     let vocabulary = Vocabulary::fit(options.num_docs, options.mean_length, options.vocabulary_size())?;

@@ -21,7 +21,7 @@
 //!
 //! Source: Meneveau and Sreenivasan, "Simple multifractal cascade model for fully developed turbulence", PRL 1987.
 
-use tandem_model::base::random::{Random, exp, mix};
+use tandem_base::base::random::{Random, exp, mix};
 
 use super::documents::{AppetiteHistogram, Documents, repeat_chances};
 

@@ -1,7 +1,7 @@
 //! Documents of a synthetic collection: their lengths, and their tendency to contain terms.
 
 use rayon::prelude::*;
-use tandem_model::base::random::{Random, exp, pow};
+use tandem_base::base::random::{Random, exp, pow};
 
 use super::LENGTH_STREAMS;
 

@@ -20,17 +20,15 @@
 mod build;
 mod cascade;
 mod documents;
-mod fit;
 mod queries;
 mod size;
 mod text;
 mod vocabulary;
 
-use tandem_model::base::random::mix;
+use tandem_base::base::random::mix;
 
 pub use build::{SynthOptions, SynthReport, build_synthetic, draw_queries};
 pub use documents::Documents;
-pub use fit::{Likeness, fit};
 pub use queries::{MEAN_QUERY_SHARE, synthetic_queries, write_queries};
 pub use text::{TextOptions, write_text};
 pub use vocabulary::Vocabulary;

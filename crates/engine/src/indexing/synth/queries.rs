@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
-use tandem_model::base::random::{Random, pow};
-use tandem_model::files::write_atomically;
+use tandem_base::base::random::{Random, pow};
+use tandem_base::files::write_atomically;
 
 use super::vocabulary::Vocabulary;
 use super::{QUERY_STREAM, topic_of};
@@ -27,9 +27,7 @@ const MOST_TERMS: usize = 5;
 const RAREST: f64 = 5000.0;
 
 /// Draws `n` queries of distinct terms. A query is a set of ranks. With chance `correlation`, a further term is of the first one's topic.
-///
-/// # Errors
-/// If the vocabulary is too small or too rare for queries of that many postings.
+/// Fails if the vocabulary is too small or too rare for queries of that many postings.
 pub fn synthetic_queries(
     vocabulary: &Vocabulary,
     num_docs: u32,

@@ -15,7 +15,7 @@ use std::io::{self, Write};
 
 use rayon::prelude::*;
 
-use tandem_model::base::random::{Random, exp, ln, pow};
+use tandem_base::base::random::{Random, exp, ln, pow};
 
 /// Streams of documents, and of words.
 const DOCUMENT_STREAMS: u64 = 1 << 40;

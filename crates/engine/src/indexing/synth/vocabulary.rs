@@ -1,6 +1,6 @@
 //! The number of terms, and the expected document frequency of each.
 
-use tandem_model::base::random::pow;
+use tandem_base::base::random::pow;
 
 use crate::index::IndexError;
 
@@ -36,10 +36,8 @@ impl Vocabulary {
         f64::from(num_docs) * mean_length * DISTINCT_PER_TOKEN
     }
 
-    /// Fits the law to a collection.
-    ///
-    /// # Errors
-    /// If no offset gives that many postings, because documents are too long or too short for the vocabulary.
+    /// Fits the law to a collection. Fails if no offset gives that many postings, because documents are too long or too
+    /// short for the vocabulary.
     pub fn fit(num_docs: u32, mean_length: f64, num_terms: u32) -> Result<Self, IndexError> {
         let wanted = Self::expected_postings(num_docs, mean_length);
         let law = |rank: f64, offset: f64| {

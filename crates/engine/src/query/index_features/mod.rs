@@ -23,7 +23,7 @@ mod scores;
 mod shared;
 mod sketch;
 
-use tandem_model::traffic::{Features, IndexFeatures};
+use tandem_base::traffic::{Features, IndexFeatures};
 
 use self::scores::fill_scores;
 use self::shared::fill_shared;
@@ -44,7 +44,6 @@ struct Bounded<'a> {
 
 impl Query {
     /// The lengths of its lists in `index`.
-    #[must_use]
     pub fn features(&self, index: &Index) -> Features {
         let lengths: Vec<u64> = self.terms.iter().map(|t| u64::from(t.doc_freq)).collect();
         Features::from_lengths(&lengths, u64::from(index.num_docs()))
@@ -52,7 +51,6 @@ impl Query {
 
     /// The features of the query, of at least one term, on its `index` when it asks for `k` documents. `sketch` must be of
     /// that index.
-    #[must_use]
     pub fn index_features(&self, index: &Index, sketch: &Sketch, k: usize) -> IndexFeatures {
         let bm25 = index.built_with();
         // An index exceeds the caches, and each step needs the one before for its address. Each step therefore prefetches
@@ -99,7 +97,7 @@ fn postings<'a>(terms: impl IntoIterator<Item = &'a Bounded<'a>>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_model::base::ids::QueryId;
+    use tandem_base::base::ids::QueryId;
 
     /// Lists of every `step`-th of 200,000 documents; the first list's frequencies rise with the document.
     fn index(steps: &[u32]) -> Index {

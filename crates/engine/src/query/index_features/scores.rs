@@ -1,6 +1,6 @@
 //! Features from bounds and seeds: the part of a disjunction that can be skipped.
 
-use tandem_model::traffic::IndexFeatures;
+use tandem_base::traffic::IndexFeatures;
 
 use super::{Bounded, postings};
 use crate::index::PostingList;

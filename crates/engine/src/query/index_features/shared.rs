@@ -11,7 +11,7 @@
 //!
 //! A sketch only has false positives, at a rate that follows from how full it is; the estimate subtracts them.
 
-use tandem_model::traffic::IndexFeatures;
+use tandem_base::traffic::IndexFeatures;
 
 use super::sketch::may_contain;
 use super::{Bounded, Sketch, postings};

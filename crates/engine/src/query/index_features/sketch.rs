@@ -16,7 +16,7 @@
 //!
 //! Source: Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", WEA 2007 (blocked filters).
 
-use tandem_model::base::prefetch::prefetch;
+use tandem_base::base::prefetch::prefetch;
 
 use crate::index::{BLOCK_LEN, Index};
 
@@ -35,7 +35,6 @@ pub struct Sketch {
 
 impl Sketch {
     /// Makes a sketch of `index`, in about a nanosecond a posting.
-    #[must_use]
     pub fn of(index: &Index) -> Self {
         let num_docs = index.num_docs();
         let start = num_docs.saturating_sub(SKETCHED_DOCS) / 2;
@@ -68,13 +67,11 @@ impl Sketch {
     }
 
     /// The range of documents that it covers.
-    #[must_use]
     pub fn docs(&self) -> std::ops::Range<u32> {
         self.docs.clone()
     }
 
     /// Its size in memory.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.words) + size_of_val(&*self.starts)
     }
@@ -115,7 +112,7 @@ fn place(doc: u32, num_words: usize) -> (usize, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_model::base::ids::TermId;
+    use tandem_base::base::ids::TermId;
 
     #[test]
     fn what_a_list_holds_is_always_found_and_little_else() {

@@ -2,16 +2,15 @@
 
 use std::borrow::Cow;
 
-use tandem_model::files::InputError;
+use tandem_base::files::InputError;
 
 use super::LogFormat;
-use super::recognise::Form;
+use super::form::Form;
 use super::table::{Kind, Row};
 use crate::query::log::table::{self};
 
 pub(super) const COLON: Form = Form {
     format: LogFormat::Colon,
-    name: "colon",
     likeness: |log| match colon(log.lines[0].1) {
         // A time of day is no id.
         Some(_) if log.share(is_clock) < 1.0 => log.share(|line| colon(line).is_some()),

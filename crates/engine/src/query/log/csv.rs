@@ -3,16 +3,15 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use tandem_model::files::InputError;
+use tandem_base::files::InputError;
 
-use super::recognise::Form;
+use super::form::Form;
 use super::table::{Kind, Row};
 use super::{LogFormat, names};
 use crate::query::log::table::{self};
 
 pub(super) const CSV: Form = Form {
     format: LogFormat::Csv,
-    name: "csv",
     likeness: |log| f64::from(is_csv(log.path, &log.lines)),
     read: |log, options| {
         let separator = separator(&log.lines);

@@ -1,6 +1,6 @@
 //! Files that are no query logs, although each of their lines could be a query.
 
-use super::recognise::Source;
+use super::form::Source;
 use super::table::Kind;
 
 /// First lines of such files, in lower case, with the form of the file.

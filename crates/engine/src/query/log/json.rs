@@ -3,16 +3,15 @@
 use std::path::Path;
 
 use serde_json::{Deserializer, Map, Value};
-use tandem_model::files::{InputError, json_message};
+use tandem_base::files::{InputError, json_message};
 
+use super::form::Form;
 use super::names::{IDS, QUERIES, normal};
-use super::recognise::Form;
 use super::table::Table;
 use super::{LogEntry, LogFormat, weights};
 
 pub(super) const JSON: Form = Form {
     format: LogFormat::Json,
-    name: "json",
     likeness: |log| {
         // Sogou puts queries into brackets, but never first on a line.
         let first = log.lines[0].1.trim_start();
@@ -24,7 +23,6 @@ pub(super) const JSON: Form = Form {
 /// An engine's slow log in lines.
 pub(super) const SLOW_LOG: Form = Form {
     format: LogFormat::SlowLog,
-    name: "slow-log",
     likeness: |log| f64::from(log.share(|line| line.contains("took[") && line.contains("source[")) > 0.5),
     read: |log, _| Ok(parse_slow_lines(log.text).table("slow log")),
 };
@@ -44,10 +42,8 @@ const WORDS: [&str; 3] = ["query", "value", "like"];
 const HEADERS: [&str; 7] =
     ["index", "preference", "routing", "search_type", "allow_partial_search_results", "type", "ccs"];
 
-/// Reads all values of `text`, independently of line breaks.
-///
-/// # Errors
-/// With line and column: text that is not JSON, objects without a query.
+/// Reads all values of `text`, independently of line breaks. Fails with line and column: text that is not JSON, objects
+/// without a query.
 fn parse(path: &Path, text: &str) -> Result<Found, InputError> {
     let mut found = Found { entries: Vec::new(), skipped: 0 };
     let mut values = Deserializer::from_str(text).into_iter::<Value>();

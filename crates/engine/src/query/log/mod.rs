@@ -20,6 +20,7 @@
 mod colon;
 mod csv;
 mod foreign;
+mod form;
 mod json;
 mod names;
 mod plain;
@@ -33,10 +34,12 @@ pub use weights::{counted_terms, has_unused_weights};
 
 use std::path::Path;
 
-use tandem_model::base::ids::QueryId;
-use tandem_model::files::InputError;
+use tandem_base::base::ids::QueryId;
+use tandem_base::base::named::named_enum;
+use tandem_base::files::InputError;
 
-use self::recognise::{FORMS, Form, Source, recognised};
+use self::form::{Form, Source};
+use self::recognise::{FORMS, recognised};
 use self::table::Table;
 use super::Query;
 use crate::index::Index;
@@ -62,38 +65,22 @@ pub struct Log {
     pub found: String,
 }
 
-/// The form of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogFormat {
-    /// One query on each line
-    Plain,
-    /// Columns between tabs
-    Tsv,
-    /// Columns between commas, semicolons or bars, perhaps in quotes
-    Csv,
-    /// An id, a colon and a query on each line
-    Colon,
-    /// JSON objects, one after another or in arrays
-    Json,
-    /// TREC topics, in SGML or XML
-    Topics,
-    /// An engine's slow log in lines
-    SlowLog,
+named_enum! {
+    /// The form of a file.
+    pub enum LogFormat {
+        Plain = "plain": "One query per line, with any content",
+        Tsv = "tsv": "Columns separated by tabs",
+        Csv = "csv": "Columns separated by commas, semicolons or bars, quoted or not",
+        Colon = "colon": "An id, a colon and a query per line",
+        Json = "json": "JSON objects, in sequence or in arrays",
+        Topics = "topics": "TREC topics, in SGML or XML",
+        SlowLog = "slow-log": "The slow log of a search engine, in lines",
+    }
 }
 
 impl LogFormat {
-    /// All forms.
-    pub const ALL: [Self; 7] =
-        [Self::Plain, Self::Tsv, Self::Csv, Self::Colon, Self::Json, Self::Topics, Self::SlowLog];
-
     fn form(self) -> &'static Form {
         FORMS.iter().find(|form| form.format == self).unwrap_or(&plain::PLAIN)
-    }
-
-    /// The name in options.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.form().name
     }
 }
 
@@ -128,19 +115,14 @@ pub struct QueryLog {
     pub found: String,
 }
 
-/// Reads a query log.
-///
-/// # Errors
-/// With the line and, where it helps, the column: JSON without queries, lines that lack the columns of most, topics
-/// without number or title. About the whole file: it is no log of queries, may be read in several ways, or holds none.
+/// Reads a query log. Fails with the line and, where it helps, the column: JSON without queries, lines that lack the
+/// columns of most, topics without number or title. About the whole file: it is no log of queries, may be read in
+/// several ways, or holds none.
 pub fn read_log(path: &Path, options: &LogOptions) -> Result<Log, InputError> {
     understood(path, Text::read(path)?, options)
 }
 
-/// Reads a query log from bytes; `name` is its file in errors.
-///
-/// # Errors
-/// As [`read_log`].
+/// Reads a query log from bytes; `name` is its file in errors. Fails as [`read_log`].
 pub fn parse_log(name: impl AsRef<Path>, bytes: &[u8], options: &LogOptions) -> Result<Log, InputError> {
     let path = name.as_ref();
     understood(path, Text::decode(path, bytes.to_vec())?, options)
@@ -163,11 +145,9 @@ fn understood(path: &Path, text: Text, options: &LogOptions) -> Result<Log, Inpu
     Ok(Log { entries, found })
 }
 
-/// Reads the log at `path` and looks its queries up in `index`; `terms_of` tokenizes text as for the index.
-///
-/// # Errors
-/// Those of [`read_log`], a query of more terms than [`Query::MAX_TERMS`], and a log without any query that has a term in
-/// the index.
+/// Reads the log at `path` and looks its queries up in `index`; `terms_of` tokenizes text as for the index. Fails with
+/// those of [`read_log`], a query of more terms than [`Query::MAX_TERMS`], and a log without any query that has a term
+/// in the index.
 pub fn prepare_queries(
     path: &Path,
     options: &LogOptions,
@@ -191,7 +171,6 @@ pub fn prepare_queries(
 }
 
 /// Looks up `entries` in `index`.
-#[must_use]
 pub fn look_up(entries: &[LogEntry], index: &Index, terms_of: impl Fn(&str) -> Vec<String>) -> QueryLog {
     let mut log = QueryLog { num_entries: entries.len(), ..QueryLog::default() };
     for (number, entry) in entries.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Names of columns and fields of query logs, in [`normal`] form and separated by blanks.
 
-pub(super) use tandem_model::files::normal;
+pub(super) use tandem_base::files::normal;
 
 /// Names of the query text, the surest first.
 pub(super) const QUERIES: &str = "query queries querytext querystring querytxt rawquery searchquery searchterm searchterms searchphrase \

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use tandem_model::files::InputError;
+use tandem_base::files::InputError;
 
-use super::recognise::{Form, Source};
+use super::form::{Form, Source};
 use super::table::{Kind, Row, Table};
 use super::{LogFormat, LogOptions, foreign};
 use crate::query::log::table::{self};
 
-pub(super) const PLAIN: Form = Form { format: LogFormat::Plain, name: "plain", likeness: |_| 1.0, read };
+pub(super) const PLAIN: Form = Form { format: LogFormat::Plain, likeness: |_| 1.0, read };
 
 fn read(log: &Source<'_>, options: &LogOptions) -> Result<Table, InputError> {
     let (path, lines) = (log.path, &log.lines);

@@ -1,53 +1,14 @@
 //! Recognition of the form of a query log by its lines.
 
-use std::path::Path;
+use tandem_base::files::InputError;
 
-use tandem_model::files::InputError;
-
-use super::table::{Kind, Table};
+use super::form::{Form, Source};
+use super::table::Table;
 use super::{LogFormat, LogOptions, colon, csv, foreign, json, plain, topics, tsv};
-
-/// A form of query logs.
-pub(super) struct Form {
-    pub(super) format: LogFormat,
-    /// The name in options.
-    pub(super) name: &'static str,
-    /// The degree, from 0 to 1, to which a log's lines have this form; from one half on they do.
-    pub(super) likeness: fn(&Source<'_>) -> f64,
-    /// Reads the queries.
-    pub(super) read: fn(&Source<'_>, &LogOptions) -> Result<Table, InputError>,
-}
 
 /// All forms. A log has the first one that its lines have.
 pub(super) static FORMS: [Form; 7] =
     [json::SLOW_LOG, json::JSON, topics::FORM, tsv::TSV, csv::CSV, colon::COLON, plain::PLAIN];
-
-/// A log's text and its lines that are not blank, at least one, with their numbers.
-pub(super) struct Source<'a> {
-    pub(super) path: &'a Path,
-    pub(super) text: &'a str,
-    pub(super) lines: Vec<(u64, &'a str)>,
-}
-
-impl Source<'_> {
-    /// The share of lines of which `is_so` holds.
-    pub(super) fn share(&self, is_so: impl Fn(&str) -> bool) -> f64 {
-        self.lines.iter().filter(|(_, line)| is_so(line)).count() as f64 / self.lines.len() as f64
-    }
-
-    /// The share of lines with tabs. Rows of term numbers differ in length and count as none; as plain lines they are refused
-    /// with that reason.
-    pub(super) fn tabs(&self) -> f64 {
-        let is_numbers = self.share(|line| Kind::of(line) == Kind::Number) == 1.0;
-        if is_numbers { 0.0 } else { self.share(|line| line.contains('\t')) }
-    }
-
-    /// The text from the first line on. The number of lines stays equal, so that line numbers in errors stay right.
-    pub(super) fn behind_remarks(&self) -> String {
-        let first = self.lines[0].0 as usize;
-        "\n".repeat(first - 1) + self.text.splitn(first, '\n').last().unwrap_or_default()
-    }
-}
 
 /// Reads a log in the form that the options name, or else in the recognised one.
 pub(super) fn recognised(log: Source<'_>, options: &LogOptions) -> Result<Table, InputError> {

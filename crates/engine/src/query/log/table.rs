@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::Path;
 
-use tandem_model::files::InputError;
+use tandem_base::files::InputError;
 
 use super::names::{IDS, OTHERS, QUERIES, has, is_known, normal};
 use super::{LogEntry, LogOptions};
@@ -79,11 +79,8 @@ pub(super) struct Table {
 }
 
 /// Finds the queries of `rows`, at least one; `form` names the separator in words. If the query is the last column,
-/// `joins` is the separator that joins it with the cells after it.
-///
-/// # Errors
-/// If no column or more than one may hold the query: with the option that decides. With the line: a row is too short or
-/// too long.
+/// `joins` is the separator that joins it with the cells after it. Fails if no column or more than one may hold the
+/// query: with the option that decides. With the line: a row is too short or too long.
 pub(super) fn read(
     path: &Path,
     mut rows: Vec<Row<'_>>,

@@ -15,15 +15,14 @@
 use std::path::Path;
 
 use html5gum::{DefaultEmitter, Token, Tokenizer};
-use tandem_model::files::InputError;
+use tandem_base::files::InputError;
 
-use super::recognise::Form;
+use super::form::Form;
 use super::table::Table;
 use super::{LogEntry, LogFormat};
 
 pub(super) const FORM: Form = Form {
     format: LogFormat::Topics,
-    name: "topics",
     likeness: |log| f64::from(log.lines[0].1.trim_start().starts_with('<')),
     read: |log, _| {
         Ok(Table { entries: parse_topics(log.path, &log.behind_remarks())?, found: "TREC topics".to_owned() })
@@ -49,10 +48,8 @@ struct Topic {
     texts: [String; QUERIES.len()],
 }
 
-/// Reads all topics of `text`, which comes from the file `path`.
-///
-/// # Errors
-/// With the line: a topic has no number or no query, or a number or title stands outside of topics.
+/// Reads all topics of `text`, which comes from the file `path`. Fails with the line: a topic has no number or no
+/// query, or a number or title stands outside of topics.
 fn parse_topics(path: &Path, text: &str) -> Result<Vec<LogEntry>, InputError> {
     let text = without_cdata(text);
     let (mut line, mut counted) = (1, 0);

@@ -2,16 +2,15 @@
 
 use std::borrow::Cow;
 
-use tandem_model::files::InputError;
+use tandem_base::files::InputError;
 
 use super::LogFormat;
-use super::recognise::Form;
+use super::form::Form;
 use super::table::Row;
 use crate::query::log::table::{self};
 
 pub(super) const TSV: Form = Form {
     format: LogFormat::Tsv,
-    name: "tsv",
     likeness: |log| log.tabs(),
     read: |log, options| {
         let rows = log.lines.iter().map(|&(line, text)| match text.contains('\t') || options.column == Some(1) {

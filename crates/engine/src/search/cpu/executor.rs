@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use tandem_model::base::ids::DocId;
-use tandem_model::base::machine::Class;
-use tandem_model::files::this_machine;
-use tandem_model::traffic::Mode;
+use tandem_base::base::ids::DocId;
+use tandem_base::base::machine::Class;
+use tandem_base::files::this_machine;
+use tandem_base::traffic::Mode;
 
 use super::algorithm::Algorithm;
 use super::and::conjunction::Conjunction;
@@ -44,17 +44,13 @@ struct Scratch {
 
 impl CpuExecutor {
     /// An executor for `index`. The parameters may differ from those that the index was built with.
-    #[must_use]
     pub fn new(index: Arc<Index>, bm25: Bm25) -> Self {
         let norms = bm25.norms(index.doc_lengths(), index.average_length()).into();
         Self::with_norms(index, norms, bm25)
     }
 
-    /// Like [`CpuExecutor::new`], with precomputed norms: [`Bm25::norms`] of the same index and parameters.
-    ///
-    /// # Panics
-    /// If the number of norms is not the number of documents.
-    #[must_use]
+    /// Like [`CpuExecutor::new`], with precomputed norms: [`Bm25::norms`] of the same index and parameters. Panics if
+    /// the number of norms is not the number of documents.
     pub fn with_norms(index: Arc<Index>, norms: Arc<[f32]>, bm25: Bm25) -> Self {
         assert_eq!(norms.len(), index.num_docs() as usize, "one norm for each document");
         let scratch = Scratch {
@@ -69,7 +65,6 @@ impl CpuExecutor {
     }
 
     /// Another executor for the same index and parameters on another thread. Both share the norms.
-    #[must_use]
     pub fn clone_for_worker(&self) -> Self {
         let PrunedOr { algorithm, is_seeded, .. } = self.scratch.pruned;
         Self::with_norms(Arc::clone(&self.index), Arc::clone(&self.norms), self.bm25)
@@ -96,7 +91,6 @@ impl CpuExecutor {
     }
 
     /// The norms of all documents.
-    #[must_use]
     pub fn norms(&self) -> &Arc<[f32]> {
         &self.norms
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tandem_model::base::ids::{DocId, QueryId};
-use tandem_model::traffic::Mode;
+use tandem_base::base::ids::{DocId, QueryId};
+use tandem_base::traffic::Mode;
 
 use super::{Algorithm, CpuExecutor};
 use crate::index::{Bm25, Idf, Index, IndexBuilder};

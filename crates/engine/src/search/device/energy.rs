@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use tandem_model::base::ids::DeviceId;
+use tandem_base::base::ids::DeviceId;
 
 /// Counters advance too coarsely for shorter measurements.
 const SHORTEST: Duration = Duration::from_secs(1);
@@ -33,7 +33,6 @@ impl EnergyProbe {
     }
 
     /// The energy of all GPUs since the start, in joules; `None` without a counter for each, or after less than a second.
-    #[must_use]
     pub fn joules(&self) -> Option<f64> {
         let counters = self.counters.as_ref().filter(|_| self.began.elapsed() >= SHORTEST)?;
         let used = counters.iter().map(|(uuid, before)| Some(millijoules(uuid)?.saturating_sub(*before)));
@@ -41,7 +40,6 @@ impl EnergyProbe {
     }
 
     /// The mean power of all GPUs since the start, in watts; `None` if [`joules`](Self::joules) is.
-    #[must_use]
     pub fn watts(&self) -> Option<f64> {
         Some(self.joules()? / self.began.elapsed().as_secs_f64())
     }

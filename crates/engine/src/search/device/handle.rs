@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::driver::{CudaContext, CudaStream, sys};
-use tandem_model::base::ids::DeviceId;
+use tandem_base::base::ids::DeviceId;
 
 use super::GpuInfo;
 use super::error::GpuError;
@@ -36,10 +36,8 @@ const L2_FETCH_BYTES: usize = 128;
 /// The oldest compute capability of the compiled kernels: Turing.
 const MIN_CAPABILITY: (i32, i32) = (7, 5);
 
-/// The GPUs of this machine, including those that are too old.
-///
-/// # Errors
-/// [`GpuError::NoGpu`] if there is no driver, or one too old.
+/// The GPUs of this machine, including those that are too old. Fails with [`GpuError::NoGpu`] if there is no driver, or
+/// one too old.
 pub fn list_gpus() -> Result<Vec<GpuInfo>, GpuError> {
     let count = count_devices()?;
     (0..u32::try_from(count).unwrap_or(0)).map(|ordinal| Ok(Device::open_any(DeviceId(ordinal))?.info)).collect()
@@ -59,9 +57,7 @@ impl Device {
     /// Opens the GPU with this ordinal.
     ///
     /// It also sets the L2 cache's fetch size to 128 bytes, a hint that holds for all of the process's work on this GPU.
-    ///
-    /// # Errors
-    /// [`GpuError::NoGpu`], with the reason.
+    /// Fails with [`GpuError::NoGpu`], with the reason.
     pub fn open(ordinal: DeviceId) -> Result<Self, GpuError> {
         let count = count_devices()?;
         if i64::from(ordinal.0) >= i64::from(count) {
@@ -105,10 +101,7 @@ impl Device {
         open().map_err(|e| GpuError::no_gpu(&e))
     }
 
-    /// A new stream.
-    ///
-    /// # Errors
-    /// If the driver refuses.
+    /// A new stream. Fails if the driver refuses.
     pub fn new_stream(&self) -> Result<Arc<CudaStream>, GpuError> {
         self.context.new_stream().map_err(|e| GpuError::of("making a stream", &e))
     }
@@ -118,10 +111,7 @@ impl Device {
         self.context.new_event(Some(sys::CUevent_flags::CU_EVENT_DEFAULT))
     }
 
-    /// Checks that `needed_bytes` of device memory are free.
-    ///
-    /// # Errors
-    /// [`GpuError::DoesNotFit`] if not.
+    /// Checks that `needed_bytes` of device memory are free. Fails with [`GpuError::DoesNotFit`] if not.
     pub fn check_room(&self, needed_bytes: u64) -> Result<(), GpuError> {
         let free_bytes = self.free_bytes()?;
         if needed_bytes > free_bytes {

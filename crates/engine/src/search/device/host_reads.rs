@@ -75,7 +75,7 @@ impl HostReads {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_model::base::ids::DeviceId;
+    use tandem_base::base::ids::DeviceId;
 
     #[test]
     fn gpu_reads_pieces_of_all_sizes_from_the_hosts_memory() {

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DriverError};
 use cudarc::nvrtc::Ptx;
-use tandem_model::base::ids::DeviceId;
-use tandem_model::base::quantile::median;
+use tandem_base::base::ids::DeviceId;
+use tandem_base::base::quantile::median;
 
 use super::error::GpuError;
 use super::handle::Device;
@@ -49,10 +49,8 @@ pub struct DeviceLimits {
 }
 
 impl DeviceLimits {
-    /// Measures a GPU. Copies are the median of `repeats`, launches of a thousand.
-    ///
-    /// # Errors
-    /// [`GpuError::NoGpu`] if there is none, [`GpuError::DoesNotFit`] if 2 GiB of device memory are not free.
+    /// Measures a GPU. Copies are the median of `repeats`, launches of a thousand. Fails with [`GpuError::NoGpu`] if
+    /// there is none, [`GpuError::DoesNotFit`] if 2 GiB of device memory are not free.
     pub fn measure(ordinal: DeviceId, repeats: usize) -> Result<Self, GpuError> {
         let device = Device::open(ordinal)?;
         let stream = device.new_stream()?;

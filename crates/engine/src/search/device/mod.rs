@@ -15,7 +15,7 @@
 //! The driver is loaded on demand. A build without the feature `gpu` contains only the errors and reports that no GPU
 //! is usable.
 
-use tandem_model::base::ids::DeviceId;
+use tandem_base::base::ids::DeviceId;
 
 mod energy;
 mod error;
@@ -71,10 +71,7 @@ pub struct GpuInfo {
 #[cfg(not(feature = "gpu"))]
 pub const NOT_BUILT: &str = "this build has no GPU support (its feature `gpu` is off)";
 
-/// The GPUs of this machine, which this build cannot see.
-///
-/// # Errors
-/// Always [`GpuError::NoGpu`].
+/// The GPUs of this machine, which this build cannot see. Always fails with [`GpuError::NoGpu`].
 #[cfg(not(feature = "gpu"))]
 pub fn list_gpus() -> Result<Vec<GpuInfo>, GpuError> {
     Err(GpuError::NoGpu(NOT_BUILT.to_owned()))

@@ -30,10 +30,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// Loads the image that fits the device.
-    ///
-    /// # Errors
-    /// If the driver refuses it.
+    /// Loads the image that fits the device. Fails if the driver refuses it.
     pub fn load(device: &Device, images: Images) -> Result<Self, GpuError> {
         // The driver's own variable lets tests use the PTX on any GPU.
         let is_native = device.info.capability == (9, 0) && std::env::var_os("CUDA_FORCE_PTX_JIT").is_none();
@@ -48,19 +45,14 @@ impl Module {
         Ok(Self { context: Arc::clone(&device.context), module, what })
     }
 
-    /// A kernel by its name.
-    ///
-    /// # Errors
-    /// If there is no kernel of that name.
+    /// A kernel by its name. Fails if there is no kernel of that name.
     pub fn function(&self, name: &str) -> Result<CudaFunction, GpuError> {
         let function = self.module.load_function(name);
         function.map_err(|e| GpuError::of(format!("loading {}, kernel `{name}`", self.what), &e))
     }
 
-    /// Compares the kernels' compiled sizes and offsets of fields, in the device array `name`, with the host's.
-    ///
-    /// # Errors
-    /// If they differ, which means that the kernels were compiled from another version of the sources.
+    /// Compares the kernels' compiled sizes and offsets of fields, in the device array `name`, with the host's. Fails
+    /// if they differ, which means that the kernels were compiled from another version of the sources.
     pub fn check_layout(&self, stream: &Arc<CudaStream>, name: &str, expected: &[usize]) -> Result<(), GpuError> {
         let doing = || format!("loading {}", self.what);
         let layout = self.module.get_global(name, stream).and_then(|array| stream.clone_dtoh(&array));

@@ -8,7 +8,7 @@ use cudarc::driver::sys::{
     CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTALLOC_WRITECOMBINED as WRITE_COMBINED,
 };
 use cudarc::driver::{CudaContext, DeviceRepr, DriverError, PinnedHostSlice, ValidAsZeroBits};
-use tandem_model::base::prefetch::prefetch_line;
+use tandem_base::base::prefetch::prefetch_line;
 
 use super::handle::Device;
 use super::wait::has_hung;

@@ -61,10 +61,8 @@ impl Hung {
     }
 }
 
-/// Reads the limit of waits from the environment, once per process.
-///
-/// # Errors
-/// If the variable is not a number of seconds above 0.
+/// Reads the limit of waits from the environment, once per process. Fails if the variable is not a number of seconds
+/// above 0.
 pub(super) fn read_limit() -> Result<(), GpuError> {
     let Some(text) = std::env::var_os(VARIABLE) else { return Ok(()) };
     let Some(limit) = seconds(&text) else {
@@ -104,10 +102,8 @@ fn is_idle(stream: &CudaStream) -> Result<bool, DriverError> {
     }
 }
 
-/// Like [`is_idle`], for work that has been waited for since `began`, or from now on.
-///
-/// # Errors
-/// `CUDA_ERROR_TIMEOUT` if that exceeds the limit or the GPU has hung before, or what the driver reports.
+/// Like [`is_idle`], for work that has been waited for since `began`, or from now on. Fails with `CUDA_ERROR_TIMEOUT`
+/// if that exceeds the limit or the GPU has hung before, or what the driver reports.
 pub(crate) fn is_idle_in_time(stream: &CudaStream, began: &mut Option<Instant>) -> Result<bool, DriverError> {
     let waited = began.get_or_insert_with(Instant::now).elapsed();
     let is_idle = is_idle(stream)?;
@@ -117,10 +113,8 @@ pub(crate) fn is_idle_in_time(stream: &CudaStream, began: &mut Option<Instant>) 
     Ok(is_idle)
 }
 
-/// Waits until a stream has ended all its work.
-///
-/// # Errors
-/// `CUDA_ERROR_TIMEOUT` if that exceeds the limit, or what the driver reports.
+/// Waits until a stream has ended all its work. Fails with `CUDA_ERROR_TIMEOUT` if that exceeds the limit, or what the
+/// driver reports.
 pub fn wait(stream: &CudaStream) -> Result<(), DriverError> {
     let context = stream.context();
     context.bind_to_thread()?;

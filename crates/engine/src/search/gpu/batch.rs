@@ -11,7 +11,7 @@
 //! saves a copy before the launch.
 
 use bytemuck::{Pod, cast_slice};
-use tandem_model::traffic::Mode;
+use tandem_base::traffic::Mode;
 
 use super::arguments::{
     BatchArgument, BatchEntry, IS_LAST, NEEDS_ALL, NO_GATE, SCORES_ALL, SMALL_INPUT_WORDS, SORTS_LATER, SmallInput,

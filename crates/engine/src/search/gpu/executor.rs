@@ -16,10 +16,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use cudarc::driver::DriverError;
-use tandem_model::base::ids::DeviceId;
-use tandem_model::base::machine::Class;
-use tandem_model::base::prefetch::prefetch_line;
-use tandem_model::traffic::Mode;
+use tandem_base::base::ids::DeviceId;
+use tandem_base::base::machine::Class;
+use tandem_base::base::prefetch::prefetch_line;
+use tandem_base::traffic::Mode;
 
 use super::batch::{AnswerSource, Batch, BatchCapacity, Planned};
 use super::lists::DeviceLists;
@@ -92,10 +92,8 @@ impl BatchInFlight {
 }
 
 impl GpuExecutor {
-    /// Copies `index` to the machine's first GPU and prepares to search it with `bm25`.
-    ///
-    /// # Errors
-    /// [`GpuError::NoGpu`] if there is none to use, [`GpuError::DoesNotFit`] if its memory is too small.
+    /// Copies `index` to the machine's first GPU and prepares to search it with `bm25`. Fails with [`GpuError::NoGpu`]
+    /// if there is none to use, [`GpuError::DoesNotFit`] if its memory is too small.
     pub fn new(index: &Arc<Index>, bm25: Bm25) -> Result<Self, ExecError> {
         Self::on_device(DeviceId(0), index, bm25, None, &|_, _| ())
     }
@@ -122,10 +120,8 @@ impl GpuExecutor {
         Self::assemble(LoneRunner::new(device, kernels, Arc::new(lists), room)?)
     }
 
-    /// Another executor on the same GPU that shares this one's index.
-    ///
-    /// # Errors
-    /// If device memory is too small for its buffers.
+    /// Another executor on the same GPU that shares this one's index. Fails if device memory is too small for its
+    /// buffers.
     pub fn for_another_stream(&self) -> Result<Self, ExecError> {
         let room = self.lone.slot.room;
         self.lone.device.check_room(BatchSlot::bytes(&room) + SLOTS as u64 * BatchSlot::bytes(&CHUNK_ROOM))?;
@@ -145,7 +141,6 @@ impl GpuExecutor {
     }
 
     /// Sizes and time of the index upload.
-    #[must_use]
     pub fn upload_report(&self) -> UploadReport {
         self.lone.lists.uploaded.report
     }
@@ -430,7 +425,7 @@ mod tests {
     use super::super::plan::{Plan, Pruning};
     use super::*;
     use crate::search::cpu::CpuExecutor;
-    use tandem_model::base::ids::QueryId;
+    use tandem_base::base::ids::QueryId;
 
     const ALONE: &str = "search::gpu::executor::tests::a_fault_alone_in_its_process";
 

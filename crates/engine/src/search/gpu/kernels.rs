@@ -365,7 +365,7 @@ mod tests {
     use super::*;
     use crate::index::Bm25;
     use crate::search::device::layout_in_ptx;
-    use tandem_model::base::random::Random;
+    use tandem_base::base::random::Random;
 
     #[test]
     fn ptx_has_all_kernels_and_structures_for_turing() {

@@ -5,12 +5,24 @@
 //! differences from the block's first, in one width, so that any thread reads any of them alone; one byte per posting
 //! bounds its impact; a directory locates documents. `kernels/lists.cuh` describes the form.
 
-use cudarc::driver::{CudaStream, DevicePtr};
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
 
-use super::arguments::ListsArgument;
+use super::arguments::{BlockArgument, DirectoryEntry, ListsArgument};
 use super::terms::TermTable;
-use super::upload::Uploaded;
+use super::tiered::Rows;
 use crate::index::{Bm25, Index};
+use crate::search::UploadReport;
+
+#[derive(Debug)]
+pub(crate) struct Uploaded {
+    pub(crate) d_blocks: CudaSlice<BlockArgument>,
+    pub(crate) rows: Rows,
+    pub(crate) d_directory: CudaSlice<DirectoryEntry>,
+    pub(crate) d_norms: CudaSlice<u32>,
+    /// Directory entries per block.
+    pub(crate) directory_stride: u32,
+    pub(crate) report: UploadReport,
+}
 
 /// All lists of an index in device memory, read only, with the norms of its documents for one set of BM25 parameters.
 #[derive(Debug)]
@@ -58,8 +70,8 @@ pub(crate) mod tests {
     use crate::search::gpu::tiered::Rows;
     use crate::search::gpu::upload::{UploadOptions, upload};
     use crate::search::placement::list_rows::directory_scale;
-    use tandem_model::base::ids::DeviceId;
-    use tandem_model::base::random::Random;
+    use tandem_base::base::ids::DeviceId;
+    use tandem_base::base::random::Random;
 
     /// A device with its kernels, or `None` with a note that the test was skipped.
     pub(crate) fn open() -> Option<(Device, Arc<CudaStream>, Kernels)> {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use cudarc::driver::DriverError;
-use tandem_model::traffic::Mode;
+use tandem_base::traffic::Mode;
 
 use super::arguments::{FEW_TERMS, LoneStage, MAX_K, MAX_TERMS, StateArgument, TermEntry, WARP_K};
 use super::batch::{AnswerSource, BatchCapacity, Parallelism};

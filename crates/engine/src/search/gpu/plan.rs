@@ -1,6 +1,6 @@
 //! Planning of a query on the host: bounds, initial threshold, and driving lists.
 
-use tandem_model::traffic::Mode;
+use tandem_base::traffic::Mode;
 
 use super::arguments::{MAX_K, MAX_TERMS, QueryEntry, SCORE_BINS, SLACK_PARTS, TermEntry};
 use super::terms::{Rank, TermTable};
@@ -15,10 +15,8 @@ const POSTINGS_A_LOOKUP: f32 = 2.0;
 /// The documents of a tile that cost as much as one posting, for clearing and reading.
 const DOCS_A_POSTING: f32 = 8.0;
 
-/// Checks a query and its `k` against the limits of the kernels.
-///
-/// # Errors
-/// [`ExecError::BeyondGpu`] if only a CPU can take it, else the errors of [`search::check`].
+/// Checks a query and its `k` against the limits of the kernels. Fails with [`ExecError::BeyondGpu`] if only a CPU can
+/// take it, else the errors of [`search::check`].
 pub fn check(query: &Query, k: usize) -> Result<(), ExecError> {
     search::check(query, k)?;
     let within = |what, count, most, cpu_most| {

@@ -365,7 +365,7 @@ mod tests {
     use super::super::plan::tests::plan;
     use super::*;
     use crate::index::BLOCK_LEN;
-    use tandem_model::traffic::Mode;
+    use tandem_base::traffic::Mode;
 
     #[test]
     fn gpu_shares_all_blocks_of_a_lone_query_out() {

@@ -4,8 +4,8 @@
 //! short list must be decoded for some. This table has 32 bytes per term, which is one prefetchable memory read.
 
 use rayon::prelude::*;
-use tandem_model::base::ids::TermId;
-use tandem_model::base::prefetch::{prefetch_line, use_large_pages};
+use tandem_base::base::ids::TermId;
+use tandem_base::base::prefetch::{prefetch_line, use_large_pages};
 
 use super::arguments::TermEntry;
 use crate::index::{BLOCK_LEN, BlockBuffer, Bm25, Index, PostingList};

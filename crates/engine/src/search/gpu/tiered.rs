@@ -20,10 +20,10 @@
 use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DriverError};
-use tandem_model::base::ids::TermId;
+use tandem_base::base::ids::TermId;
 
-use super::upload::directory_stride;
-use crate::index::Index;
+use super::arguments::{BlockArgument, DIRECTORY_STRIDE, DirectoryEntry};
+use crate::index::{Index, ListSections};
 use crate::query::Query;
 use crate::search::device::host_memory::HostMemory;
 use crate::search::device::{Device, GpuError};
@@ -31,6 +31,11 @@ use crate::search::placement::learned_reads::LearnedReads;
 use crate::search::placement::list_rows::{ROW_BYTES, list_blocks, list_sizes};
 use crate::search::placement::read_counter::log_reads;
 use crate::search::placement::row_order::{HotBlocks, RowOrder, place_blocks};
+
+/// The parts of a budget of which directories take at most one.
+pub(crate) const DIRECTORY_PARTS: u64 = 6;
+/// The least directory entries per block.
+pub(crate) const LEAST_DIRECTORY_STRIDE: u64 = 3;
 
 /// A budget of device memory for an index, with the expected reads of its lists.
 #[derive(Clone, Debug)]
@@ -44,7 +49,6 @@ pub struct GpuMemory {
 impl GpuMemory {
     /// A budget of `bytes` for headers, directories, norms and rows. Blocks that queries like `log`'s read most become
     /// device-resident first. Without a log the order is by block number.
-    #[must_use]
     pub fn new(bytes: u64, index: &Arc<Index>, log: &[Query]) -> Self {
         let directory_stride = directory_stride(&index.list_sections(), bytes);
         Self { bytes, directory_stride, learned: Arc::new(log_reads(index, log, directory_stride)) }
@@ -136,4 +140,27 @@ impl Rows {
     pub(crate) fn all_resident(d_rows: CudaSlice<u32>) -> Self {
         Self { num_resident: d_rows.len() as u64 / 4, d_rows, host: None, num_on_host: 0 }
     }
+}
+
+/// Bytes that are device-resident under any budget: headers, directories, norms.
+pub(crate) fn staying_bytes(lists: &ListSections<'_>, directory_stride: u32) -> u64 {
+    let directories = size_of::<DirectoryEntry>() as u64 * directory_len(lists, directory_stride);
+    size_of::<BlockArgument>() as u64 * num_blocks(lists) + directories + 4 * u64::from(lists.num_docs)
+}
+
+/// Blocks in the searched form: those of long lists, and one per term for short lists.
+pub(crate) fn num_blocks(lists: &ListSections<'_>) -> u64 {
+    lists.blocks.len() as u64 + lists.slots.len() as u64
+}
+
+/// Directory entries per block under a budget of device memory. Directories take at most a part of it, since rows are
+/// worth more, unless they have the least entries.
+pub(crate) fn directory_stride(lists: &ListSections<'_>, budget_bytes: u64) -> u32 {
+    let of_one = size_of::<DirectoryEntry>() as u64 * directory_len(lists, 1);
+    let room_bytes = budget_bytes.saturating_sub(staying_bytes(lists, 0)).min(budget_bytes / DIRECTORY_PARTS);
+    (room_bytes / of_one).clamp(LEAST_DIRECTORY_STRIDE, u64::from(DIRECTORY_STRIDE)) as u32
+}
+
+pub(crate) fn directory_len(lists: &ListSections<'_>, directory_stride: u32) -> u64 {
+    (lists.blocks.len() as u64 * u64::from(directory_stride)).max(1)
 }

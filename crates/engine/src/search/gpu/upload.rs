@@ -21,18 +21,14 @@ use rayon::prelude::*;
 
 use super::arguments::{BlockArgument, DIRECTORY_STRIDE, DirectoryEntry, PartArgument};
 use super::kernels::{Kernels, RowCounts};
-use super::tiered::{GpuMemory, Rows};
+use super::lists::Uploaded;
+use super::tiered::{GpuMemory, Rows, directory_len, num_blocks, staying_bytes};
 use crate::index::{BLOCK_LEN, Bm25, Index, ListSections, LongList};
 use crate::search::device::staging::{STAGING_WORDS, Staging};
 use crate::search::device::wait::wait;
 use crate::search::device::{Device, GpuError};
 use crate::search::placement::list_rows::ROW_BYTES;
 use crate::search::{ExecError, UploadReport};
-
-/// The parts of a budget of which directories take at most one.
-const DIRECTORY_PARTS: u64 = 6;
-/// The least directory entries per block.
-const LEAST_DIRECTORY_STRIDE: u64 = 3;
 
 /// Options of an upload.
 #[derive(Clone, Copy, Debug)]
@@ -51,17 +47,6 @@ impl UploadOptions<'_> {
     pub(crate) fn reserving(reserved_bytes: u64) -> Self {
         Self { reserved_bytes, part_bytes: 128 << 20, limit_bytes: u64::MAX, memory: None }
     }
-}
-
-#[derive(Debug)]
-pub(crate) struct Uploaded {
-    pub(crate) d_blocks: CudaSlice<BlockArgument>,
-    pub(crate) rows: Rows,
-    pub(crate) d_directory: CudaSlice<DirectoryEntry>,
-    pub(crate) d_norms: CudaSlice<u32>,
-    /// Directory entries per block.
-    pub(crate) directory_stride: u32,
-    pub(crate) report: UploadReport,
 }
 
 /// Copies `index` to the device, converts it and waits. `progress` gets the bytes copied and the bytes in total, which
@@ -242,29 +227,6 @@ fn numbered(what: &'static str, count: u64) -> Result<u32, ExecError> {
 fn needed_bytes(lists: &ListSections<'_>, parts: &[FilePart], directory_stride: u32) -> u64 {
     let largest_part = parts.iter().map(|part| part.bytes).max().unwrap_or(0);
     staying_bytes(lists, directory_stride) + RowCounts::bytes(num_blocks(lists)) + terms_bytes(lists) + largest_part
-}
-
-/// Bytes that are device-resident under any budget: headers, directories, norms.
-fn staying_bytes(lists: &ListSections<'_>, directory_stride: u32) -> u64 {
-    let directories = size_of::<DirectoryEntry>() as u64 * directory_len(lists, directory_stride);
-    size_of::<BlockArgument>() as u64 * num_blocks(lists) + directories + 4 * u64::from(lists.num_docs)
-}
-
-/// Blocks in the searched form: those of long lists, and one per term for short lists.
-fn num_blocks(lists: &ListSections<'_>) -> u64 {
-    lists.blocks.len() as u64 + lists.slots.len() as u64
-}
-
-/// Directory entries per block under a budget of device memory. Directories take at most a part of it, since rows are
-/// worth more, unless they have the least entries.
-pub(crate) fn directory_stride(lists: &ListSections<'_>, budget_bytes: u64) -> u32 {
-    let of_one = size_of::<DirectoryEntry>() as u64 * directory_len(lists, 1);
-    let room_bytes = budget_bytes.saturating_sub(staying_bytes(lists, 0)).min(budget_bytes / DIRECTORY_PARTS);
-    (room_bytes / of_one).clamp(LEAST_DIRECTORY_STRIDE, u64::from(DIRECTORY_STRIDE)) as u32
-}
-
-fn directory_len(lists: &ListSections<'_>, directory_stride: u32) -> u64 {
-    (lists.blocks.len() as u64 * u64::from(directory_stride)).max(1)
 }
 
 fn terms_bytes(lists: &ListSections<'_>) -> u64 {

@@ -144,7 +144,7 @@ impl Classes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_model::base::random::Random;
+    use tandem_base::base::random::Random;
 
     /// 1000 lists of 1000 postings and 10 rows, and 1000 lists of 100,000 postings and 1000 rows.
     fn lists() -> Vec<ListSize> {

@@ -1,6 +1,6 @@
 //! Blocks and rows of lists in the GPU's layout, computed from an index without a GPU.
 
-use tandem_model::base::ids::TermId;
+use tandem_base::base::ids::TermId;
 
 use super::learned_reads::ListSize;
 use crate::index::{BLOCK_LEN, Index};

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use tandem_model::base::ids::TermId;
-use tandem_model::traffic::Mode;
+use tandem_base::base::ids::TermId;
+use tandem_base::traffic::Mode;
 
 use super::expected_reads::{ReadRates, expected_reads};
 use super::learned_reads::LearnedReads;
@@ -359,7 +359,7 @@ pub(crate) fn log_reads(index: &Arc<Index>, log: &[Query], directory_stride: u32
 mod tests {
     use super::*;
     use crate::search::placement::learned_reads::ListSize;
-    use tandem_model::base::ids::QueryId;
+    use tandem_base::base::ids::QueryId;
 
     const STRIDE: u32 = 10;
 

@@ -61,10 +61,7 @@ pub struct Alone {
     pub device_us: Option<f64>,
 }
 
-/// Fits a model to `samples`, whose queries refer to costs in `alone` by position.
-///
-/// # Errors
-/// If there are too few samples.
+/// Fits a model to `samples`, whose queries refer to costs in `alone` by position. Fails if there are too few samples.
 pub fn fit_batches(samples: &[BatchSample], alone: &[Alone]) -> Result<BatchModel, BatchFitError> {
     let mut sizes: Vec<usize> = samples.iter().map(|sample| sample.work.len()).collect();
     sizes.sort_unstable();

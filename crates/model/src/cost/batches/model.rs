@@ -35,7 +35,6 @@ pub struct BatchModel {
 
 impl BatchModel {
     /// Share of a query's time alone, beyond the overhead, that it adds to a large batch.
-    #[must_use]
     pub fn added_share(&self, mode: Mode) -> f64 {
         match mode {
             Mode::And => self.added_and,
@@ -62,7 +61,6 @@ impl BatchModel {
     }
 
     /// The cost of a query whose time alone is `alone`.
-    #[must_use]
     pub fn cost(&self, alone: Nanos, mode: Mode) -> Cost {
         let shared = alone.since(Nanos::from_us(self.overhead_us));
         Cost { alone, added: shared.scaled(self.added_share(mode)).min(alone) }
@@ -75,7 +73,6 @@ pub struct BatchModels(pub PerClass<Option<BatchModel>>);
 
 impl BatchModels {
     /// The cost on `class` of a query whose time alone there is `alone`.
-    #[must_use]
     pub fn cost(&self, class: Class, alone: Nanos, mode: Mode) -> Cost {
         match &self.0[class] {
             Some(model) => model.cost(alone, mode),
@@ -84,7 +81,6 @@ impl BatchModels {
     }
 
     /// The cost of a query from its time alone on each class, in microseconds; [`Cost::NEVER`] where that is unknown.
-    #[must_use]
     pub fn costs(&self, mode: Mode, alone_us: PerClass<Option<f64>>) -> PerClass<Cost> {
         PerClass::from_fn(|class| match alone_us[class] {
             Some(us) => self.cost(class, Nanos::from_us(us), mode),
@@ -92,10 +88,8 @@ impl BatchModels {
         })
     }
 
-    /// Takes the models out of the comment lines of a file: `batches_gpu: {...}`.
-    ///
-    /// # Errors
-    /// If such a line does not hold a model, with its key and the fault.
+    /// Takes the models out of the comment lines of a file: `batches_gpu: {...}`. Fails if such a line does not hold a
+    /// model, with its key and the fault.
     pub fn take_from(provenance: &mut Provenance) -> Result<Self, String> {
         let mut models = Self::default();
         for class in Class::ALL {
@@ -106,7 +100,6 @@ impl BatchModels {
     }
 
     /// The comment lines with these models, which replace older ones.
-    #[must_use]
     pub fn in_provenance(&self, provenance: &Provenance) -> Provenance {
         self.0.iter().fold(provenance.without(KEY), |provenance, (class, model)| {
             comment_line::with(&provenance, &format!("{KEY}{class}"), model.as_ref())
@@ -114,7 +107,6 @@ impl BatchModels {
     }
 
     /// The constants of the classes' batches.
-    #[must_use]
     pub fn batch_costs(&self) -> PerClass<Option<BatchCost>> {
         PerClass::from_fn(|class| self.0[class].as_ref().map(|model| model.cost.clone()))
     }

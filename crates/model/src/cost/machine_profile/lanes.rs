@@ -131,7 +131,7 @@ pub struct BatchTimes {
 }
 
 impl LaneCosts {
-    pub(super) fn new(file: &LaneProfile) -> Self {
+    pub(crate) fn new(file: &LaneProfile) -> Self {
         let point = |at: f64, one: &Slowdown| {
             // A device is busy with a batch for no longer than the batch takes.
             let (prepared, spacing) = (one.prepared, one.spacing.min(1.0));
@@ -287,22 +287,6 @@ impl LaneCosts {
         }
         times
     }
-}
-
-/// The value at `x` of a piecewise linear function through points of ascending x. It is constant before the first and after
-/// the last point.
-pub fn interpolated(points: impl Iterator<Item = (f64, f64)>, x: f64) -> Option<f64> {
-    let mut before: Option<(f64, f64)> = None;
-    for (at, value) in points {
-        if at >= x {
-            return Some(match before {
-                Some((from, low)) if at > from => low + (value - low) * (x - from) / (at - from),
-                _ => value,
-            });
-        }
-        before = Some((at, value));
-    }
-    before.map(|(_, value)| value)
 }
 
 #[cfg(test)]

@@ -29,15 +29,13 @@ mod lanes;
 mod power;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 pub use lanes::{LaneCosts, Least, Speed};
-pub use power::{EnergyMeter, Power};
+pub use power::Power;
 
-use super::{Decisions, MachineModel};
-use crate::base::machine::{Class, Idle, PerClass};
+use crate::base::machine::{Class, Idle};
 use crate::base::time::Nanos;
 
 /// Costs of serving queries on a machine beyond their times alone.
@@ -137,6 +135,47 @@ impl Default for Slowdown {
     }
 }
 
+/// The dispatcher's costs. A round takes in all due events, then decides once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Decisions {
+    /// Time per round.
+    #[serde(rename = "round_ns")]
+    pub round: Nanos,
+    /// Time per arrival or wake-up.
+    #[serde(rename = "arrival_ns")]
+    pub arrival: Nanos,
+    /// Time per ended batch, also of one query, with handing over the next.
+    #[serde(rename = "batch_ns")]
+    pub batch: Nanos,
+    /// Time per query of an ended batch.
+    #[serde(rename = "answer_ns")]
+    pub answer: Nanos,
+}
+
+impl Decisions {
+    /// Costs of `event` for each arrival and each answered query, and nothing else.
+    #[must_use]
+    pub fn each(event: Nanos) -> Self {
+        Self { arrival: event, answer: event, ..Self::default() }
+    }
+
+    /// The end of the round that begins at `now`, with these numbers of arrivals or wake-ups, ended batches, and answers.
+    #[must_use]
+    #[inline(always)]
+    pub fn end_of_round(&self, now: Nanos, arrivals: u32, batches: u32, answers: u32) -> Nanos {
+        now + self.of(arrivals, batches, answers)
+    }
+
+    /// The time of a round with these numbers of arrivals or wake-ups, ended batches, and answered queries.
+    #[must_use]
+    #[inline(always)]
+    pub fn of(&self, arrivals: u32, batches: u32, answers: u32) -> Nanos {
+        let parts = [(self.arrival, arrivals), (self.batch, batches), (self.answer, answers)];
+        parts.into_iter().fold(self.round, |sum, (each, count)| sum + Nanos(each.0.saturating_mul(count.into())))
+    }
+}
+
 /// Costs of the dispatcher.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -178,21 +217,6 @@ impl MachineProfile {
         dispatcher: DispatcherProfile,
     ) -> Self {
         Self { format: file::FORMAT.to_owned(), version: file::VERSION, provenance, idle, classes, dispatcher }
-    }
-
-    /// The model of `predicted` on this machine. `is_played` names the classes whose lanes take recorded times as they are.
-    #[must_use]
-    pub fn model(&self, predicted: &MachineModel, is_played: impl Fn(Class) -> bool) -> MachineModel {
-        let lanes = PerClass::from_fn(|class| {
-            let of_class = self.classes.get(&class).filter(|_| !is_played(class))?;
-            Some(Arc::new(LaneCosts::new(of_class)))
-        });
-        // Policies reckon with the hand-over.
-        let handoff = PerClass::from_fn(|class| {
-            let of_class: Option<&Arc<LaneCosts>> = lanes[class].as_ref();
-            of_class.map_or(Nanos::ZERO, |lanes| lanes.hand_over() + lanes.hand_back())
-        });
-        MachineModel { lanes, dispatcher: Some(Arc::new(self.dispatcher.clone())), handoff, ..predicted.clone() }
     }
 
     /// The version of its format. Older versions lack some of today's measurements.

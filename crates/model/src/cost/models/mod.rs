@@ -4,7 +4,6 @@
 //! | --- | --- | --- |
 //! | `tree.rs` | `cart` | a regression tree, fitted by `smartcore` |
 //! | `tree.rs` | `lengths` | a regression tree that reads only the published features |
-//! | `forest.rs` | `forest` | the mean of many regression trees, a random forest, fitted by `smartcore` |
 //! | `boosting/` | `boosting` | a sum of symmetric trees, each correcting the previous ones; the most accurate kind, and the default |
 //! | `m5/` | `m5` | rules with linear models on the published features, as in Ding et al. |
 //! | `work.rs` | `work` | prices of a query's operations, in readable form |
@@ -13,7 +12,6 @@
 //! options, help and the fields of model files. Evaluation, model files and commands know no kind.
 
 pub(crate) mod boosting;
-pub(crate) mod forest;
 pub(crate) mod m5;
 mod samples;
 pub(crate) mod tree;
@@ -35,7 +33,6 @@ macro_rules! with_models {
             Cart(tree::Cart) = "cart", tree;
             Lengths(tree::Lengths) = "lengths", lengths;
             M5(m5::Rules) = "m5", m5;
-            Forest(forest::Forest) = "forest", forest;
             #[default]
             Boosting(boosting::SymmetricTrees) = "boosting", boosting;
             Work(work::Work) = "work", work;

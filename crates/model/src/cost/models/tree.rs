@@ -31,7 +31,7 @@ pub(crate) const MAX_DEPTH: u16 = 40;
 pub(crate) type FitError = String;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Tree {
+enum Tree {
     Split {
         /// Position in [`Inputs::NAMES`].
         feature: usize,
@@ -50,20 +50,20 @@ pub(crate) enum Tree {
 
 impl Tree {
     /// Fits a tree with at most `max_depth` questions on a path and at least `min_leaf` samples in each leaf.
-    pub(crate) fn fit(samples: &Samples, max_depth: u16, min_leaf: usize) -> Result<Self, FitError> {
+    fn fit(samples: &Samples, max_depth: u16, min_leaf: usize) -> Result<Self, FitError> {
         let fitted = serde_json::to_value(fit_smartcore(samples, max_depth, min_leaf)?).map_err(|e| e.to_string())?;
         Self::read(&fitted["tree_regressor"], samples)
     }
 
     /// Reads a tree of `smartcore` that was fitted to the samples. Its nodes are private, but can be serialised.
-    pub(crate) fn read(tree: &Value, samples: &Samples) -> Result<Self, FitError> {
+    fn read(tree: &Value, samples: &Samples) -> Result<Self, FitError> {
         let nodes: Vec<SmartcoreNode> =
             Deserialize::deserialize(&tree["nodes"]).map_err(|e| format!("smartcore's tree: {e}"))?;
         let known: Vec<usize> = samples.known().iter().collect();
         convert(&nodes, 0, &known, samples.rows().iter().collect())
     }
 
-    pub(crate) fn predict(&self, features: &[f64; NUM_INPUTS]) -> f64 {
+    fn predict(&self, features: &[f64; NUM_INPUTS]) -> f64 {
         let mut node = self;
         loop {
             match node {
@@ -75,7 +75,7 @@ impl Tree {
         }
     }
 
-    pub(crate) fn asks(&self) -> InputSet {
+    fn asks(&self) -> InputSet {
         match self {
             Self::Leaf { .. } => InputSet::default(),
             Self::Split { feature, yes, no, .. } => {
@@ -84,14 +84,14 @@ impl Tree {
         }
     }
 
-    pub(crate) fn num_leaves(&self) -> usize {
+    fn num_leaves(&self) -> usize {
         match self {
             Self::Leaf { .. } => 1,
             Self::Split { yes, no, .. } => yes.num_leaves() + no.num_leaves(),
         }
     }
 
-    pub(crate) fn stored(&self) -> StoredTree {
+    fn stored(&self) -> StoredTree {
         match self {
             Self::Leaf { value, samples } => {
                 StoredTree { value: Some(*value), samples: Some(*samples), ..StoredTree::default() }
@@ -153,7 +153,7 @@ impl<const LENGTHS_ONLY: bool> Regression for TreeModel<LENGTHS_ONLY> {
 
 type Fitted = DecisionTreeRegressor<f64, f64, DenseMatrix<f64>, Vec<f64>>;
 
-pub(crate) fn matrix(samples: &Samples) -> Result<DenseMatrix<f64>, FitError> {
+fn matrix(samples: &Samples) -> Result<DenseMatrix<f64>, FitError> {
     let known: Vec<usize> = samples.known().iter().collect();
     let rows: Vec<Vec<f64>> =
         samples.rows().iter().map(|row| known.iter().map(|&input| row[input]).collect()).collect();
@@ -224,7 +224,7 @@ pub(crate) struct StoredTree {
 
 impl StoredTree {
     /// Checks the tree, whose questions may be about `features` only. Errors name the wrong node below `place`.
-    pub(crate) fn check(&self, features: InputSet, place: &str, depth: u16) -> Result<Tree, String> {
+    fn check(&self, features: InputSet, place: &str, depth: u16) -> Result<Tree, String> {
         if depth > MAX_DEPTH {
             return Err(format!("{place}: more than {MAX_DEPTH} questions on a path"));
         }
@@ -258,13 +258,13 @@ impl StoredTree {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
 
     use crate::traffic::Features;
 
     /// Samples with steps in two features, and noise that no feature explains.
-    pub(crate) fn world() -> Samples {
+    fn world() -> Samples {
         let (rows, us): (Vec<Inputs>, Vec<f64>) = (0..600_u32)
             .map(|i| {
                 let postings = u64::from(i * 7919 % 10_007) + 10;
@@ -306,7 +306,7 @@ pub(crate) mod tests {
         }
     }
 
-    pub(crate) fn depth(tree: &Tree) -> u16 {
+    fn depth(tree: &Tree) -> u16 {
         match tree {
             Tree::Leaf { .. } => 0,
             Tree::Split { yes, no, .. } => 1 + depth(yes).max(depth(no)),

@@ -1,217 +1,40 @@
 //! Service times from measured queries and a fitted machine.
 
-use super::{BatchLoad, BatchTime, Cost, MachineModel, Preparing, Rerun, ServiceTimes};
+use super::pipeline::LaneClock;
+use super::profiled::Profiled;
+use super::{Cost, MachineModel, Preparing, Rerun, ServiceTimes};
 use crate::base::ids::ProcessorId;
-use crate::base::machine::{Class, FaultKind, LaneFault, PATIENCE, PerClass, PlannedFault, Processor};
-use crate::base::random::{NodeSeed, Purpose, Random};
+use crate::base::machine::{Class, FaultKind, LaneFault, PATIENCE, PlannedFault, Processor};
+use crate::base::random::NodeSeed;
 use crate::base::time::Nanos;
-use crate::cost::machine_profile::LaneCosts;
 
-#[derive(Clone, Copy, Debug, Default)]
-struct LaneClock {
-    /// When its thread has prepared all batches so far.
-    host_free: Nanos,
-    /// When its last batch will have finished.
-    finish: Nanos,
-    /// When its thread will be idle, before the dispatcher notices it.
-    done: Nanos,
-    /// When its permanent failure was noticed. From then on a CPU replaces it.
-    retired_at: Option<Nanos>,
-    /// Consecutive batches for which it found no memory.
-    without_memory: u32,
-}
-
-/// A device that streams share.
-#[derive(Clone, Copy, Debug, Default)]
-struct DeviceClock {
-    free: Nanos,
-}
-
-impl DeviceClock {
-    /// When a batch finishes that is ready at `ready` and takes `device`. It occupies the device exclusively only for `alone`,
-    /// since a small batch does not fill it.
-    #[inline]
-    fn take(&mut self, ready: Nanos, device: Nanos, alone: Nanos) -> Nanos {
-        self.free = ready.max(self.free) + alone;
-        self.free.max(ready + device)
-    }
-}
-
-impl LaneClock {
-    /// When a batch finishes that its thread may start from `begin` on, after earlier preparations.
-    #[inline]
-    fn run(&mut self, time: BatchTime, begin: Nanos, device: &mut DeviceClock) -> Nanos {
-        self.run_among_others(time, time.device, begin, device)
-    }
-
-    /// Notes that the thread prepares a batch for `prepared`, from `begin` on at the earliest. Batches of the lane that would
-    /// end during this time are noticed afterwards.
-    #[inline]
-    fn prepare(&mut self, prepared: Nanos, begin: Nanos, hand_back: Nanos) -> Option<Preparing> {
-        let from = begin.max(self.host_free);
-        if self.done <= from || prepared == Nanos::ZERO {
-            return None;
-        }
-        let until = from + prepared;
-        self.done = self.done.max(until);
-        Some(Preparing { from: from + hand_back, until: until + hand_back })
-    }
-
-    /// When a batch finishes that occupies the device exclusively only for `alone`.
-    #[inline]
-    fn run_among_others(&mut self, time: BatchTime, alone: Nanos, begin: Nanos, device: &mut DeviceClock) -> Nanos {
-        let begin = begin.max(self.host_free);
-        self.host_free = begin + time.host;
-        let done = device.take(begin + time.exposed, time.device, alone);
-        // A short batch does not overtake the lane's last one.
-        self.host_free.max(done).max(self.done)
-    }
-}
-
-/// Service times from costs measured alone, with pipelines, shared devices, and batches.
+/// Service times from costs measured alone, with pipelines, shared devices, batches, and planned faults.
 #[derive(Clone, Debug)]
 pub struct MeasuredTimes<'a, F> {
-    model: &'a MachineModel,
-    /// The cost of a workload row's query on a class.
-    cost: F,
-    lanes: Vec<LaneClock>,
-    /// By class and device: when it will be free.
-    devices: PerClass<Vec<DeviceClock>>,
-    /// By lane: the stream for variations of service times; empty without a machine profile.
-    chance: Vec<Random>,
+    times: Profiled<'a, F>,
     /// Planned faults that may still come, in order of time.
     faults: Vec<PlannedFault>,
     /// Whether the last started batch is rerun; `preparing` says how long its thread prepares it.
     rerun: Option<Rerun>,
-    preparing: Option<Preparing>,
     /// Whether nothing can fail and there is no machine profile. Most runs are so, and this case is fastest.
     is_exact: bool,
-}
-
-impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
-    /// An idle machine; `cost` gives the cost of a workload row's query on a class. Each lane draws from a stream of `seed`.
-    #[must_use]
-    pub fn new(model: &'a MachineModel, seed: NodeSeed, cost: F) -> Self {
-        let lanes = vec![LaneClock::default(); model.machine.len()];
-        let devices = PerClass::from_fn(|class| vec![DeviceClock::default(); model.machine.num_devices(class)]);
-        let varies = Class::ALL.into_iter().any(|class| model.lanes[class].is_some());
-        let num_streams = if varies { model.machine.len() as u32 } else { 0 };
-        Self {
-            model,
-            cost,
-            lanes,
-            devices,
-            chance: (0..num_streams).map(|lane| seed.stream(Purpose::Service, lane)).collect(),
-            faults: model.faults.faults.clone(),
-            rerun: None,
-            preparing: None,
-            is_exact: model.is_exact(),
-        }
-    }
-
-    /// The summed costs of the queries of these rows.
-    #[inline]
-    fn load(&self, class: Class, rows: &[u32]) -> BatchLoad {
-        rows.iter().fold(BatchLoad::default(), |load, &row| load.with((self.cost)(row, class)))
-    }
-
-    /// Busy lanes by class, including the one that starts.
-    #[inline]
-    fn busy(&self, class: Class, processor: ProcessorId, now: Nanos) -> PerClass<u32> {
-        let mut busy = PerClass::default();
-        for ((other, on), lane) in self.model.machine.processors().zip(&self.lanes) {
-            let class = if lane.retired_at.is_some() { Class::CPU } else { on.class };
-            busy[class] += u32::from(lane.done > now && other != processor);
-        }
-        busy[class] += 1;
-        busy
-    }
-
-    /// Starts a batch as [`ServiceTimes::start`], with the costs of a machine profile.
-    fn start_on_profile(
-        &mut self,
-        costs: &LaneCosts,
-        (processor, class): (ProcessorId, Class),
-        rows: &[u32],
-        now: Nanos,
-    ) -> Nanos {
-        let device = self.model.machine.processor(processor).device;
-        let busy = self.busy(class, processor, now);
-        self.preparing = None;
-        let load = self.load(class, rows);
-        let time = self.model.batch_time(class, &load);
-        let (lane, random) = (&mut self.lanes[processor.index()], &mut self.chance[processor.index()]);
-        let begin = now + costs.hand_over();
-        // A failed lane runs on a CPU, which is on no device of its class.
-        let devices = &mut self.devices[class];
-        let batches = self.model.batches[class].as_ref();
-        let several = batches.filter(|_| load.queries > 1);
-        if let Some(times) = several.and_then(|_| costs.batch(random, &load, time, class, &busy)) {
-            let time = BatchTime {
-                host: time.host.scaled(times.host),
-                exposed: time.exposed.scaled(times.host),
-                device: time.device.scaled(times.device),
-            };
-            let alone = time.device.scaled(times.spacing);
-            self.preparing = lane.prepare(time.host.scaled(times.prepared), begin, costs.hand_back());
-            lane.done = lane.run_among_others(time, alone, begin, &mut devices[device.index()]);
-        } else {
-            let (taken, spacing) = costs.one_by_one(random, &load, class, &busy);
-            lane.done = if batches.is_some() {
-                // A single query spends most of its time off the device, where the next ones may be too. They follow each
-                // other at the observed spacing.
-                let on_device = load.alone.scaled(spacing).min(taken);
-                let exposed = taken.since(on_device);
-                let time = BatchTime { host: exposed.min(on_device), exposed, device: on_device };
-                lane.run(time, begin, &mut devices[device.index()])
-            } else {
-                begin.max(lane.done) + taken
-            };
-        }
-        lane.finish = lane.done + costs.hand_back();
-        lane.finish
-    }
 }
 
 impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
     #[inline]
     fn start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos {
+        let class = self.model().machine.class(processor);
         if self.is_exact {
-            let class = self.model.machine.class(processor);
-            if self.model.batches[class].is_none() {
-                return self.start_one_by_one(processor, class, rows, now);
-            }
-            return self.start_well(processor, class, rows, now);
+            return self.times.pipeline.start(processor, class, rows, now);
         }
-        if self.faults.is_empty() && self.lanes[processor.index()].retired_at.is_none() {
-            return self.start_well(processor, self.model.machine.class(processor), rows, now);
+        if self.faults.is_empty() && self.times.pipeline.lanes[processor.index()].retired_at.is_none() {
+            return self.times.start(processor, class, rows, now);
         }
         self.start_or_fail(processor, rows, now)
     }
 
-    /// The rest of the work is done at the new speed once the helper has taken over its part.
     fn join(&mut self, lead: ProcessorId, row: u32, helpers: &[(ProcessorId, Nanos)], now: Nanos) -> Nanos {
-        let class = self.model.machine.class(lead);
-        let alone = (self.cost)(row, class).alone;
-        let speed = |lanes: usize| self.model.speed_up(class, alone, lanes as u32);
-        let slower = speed(helpers.len()) / speed(helpers.len() + 1);
-        if helpers.is_empty() {
-            return self.lanes[lead.index()].finish;
-        }
-        let handover = match &self.model.lanes[class] {
-            Some(costs) => costs.hand_over(),
-            None => self.model.handoff[class],
-        };
-        let lane = &mut self.lanes[lead.index()];
-        let left = lane.done.since(now + handover);
-        let sooner = left.since(left.scaled(slower));
-        (lane.done, lane.finish) = (lane.done - sooner, lane.finish - sooner);
-        let (done, finish) = (lane.done, lane.finish);
-        for &(helper, _) in helpers {
-            let lane = &mut self.lanes[helper.index()];
-            (lane.done, lane.finish) = (done, finish);
-        }
-        finish
+        self.times.pipeline.join(lead, row, helpers, now)
     }
 
     #[inline]
@@ -221,11 +44,23 @@ impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
 
     #[inline]
     fn take_preparing(&mut self) -> Option<Preparing> {
-        self.preparing.take()
+        self.times.preparing.take()
     }
 }
 
-impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
+impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
+    /// An idle machine; `cost` gives the cost of a workload row's query on a class. Each lane draws from a stream of `seed`.
+    #[must_use]
+    pub fn new(model: &'a MachineModel, seed: NodeSeed, cost: F) -> Self {
+        let times = Profiled::new(model, seed, cost);
+        Self { times, faults: model.faults.faults.clone(), rerun: None, is_exact: model.is_exact() }
+    }
+
+    #[inline]
+    fn model(&self) -> &'a MachineModel {
+        self.times.pipeline.model
+    }
+
     /// Starts a batch as [`ServiceTimes::start`], with planned faults, by the same [rule](crate::base::machine::FaultPlan) as
     /// live lanes.
     ///
@@ -234,26 +69,26 @@ impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
     /// is handed over.
     #[cold]
     fn start_or_fail(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos {
-        let Processor { class, device, .. } = self.model.machine.processor(processor);
-        let before = self.lanes[processor.index()];
+        let Processor { class, device, .. } = self.model().machine.processor(processor);
+        let before = self.times.pipeline.lanes[processor.index()];
         if let Some(retired_at) = before.retired_at {
             // Batches handed over before are lost with the failed one.
             self.rerun = (now < retired_at).then_some(Rerun { fault: None });
-            return self.start_well(processor, Class::CPU, rows, now);
+            return self.times.start(processor, Class::CPU, rows, now);
         }
-        let device_before = self.devices[class][device.index()];
+        let device_before = self.times.pipeline.devices[class][device.index()];
         let begin = now.max(before.done);
-        let finish = self.start_well(processor, class, rows, now);
+        let finish = self.times.start(processor, class, rows, now);
         match self.meet_faults(processor, now, begin, finish) {
             Ok(finish) => {
-                self.lanes[processor.index()].without_memory = 0;
+                self.times.pipeline.lanes[processor.index()].without_memory = 0;
                 finish
             }
             Err((kind, noticed)) => {
-                self.devices[class][device.index()] = device_before;
-                self.preparing = None;
+                self.times.pipeline.devices[class][device.index()] = device_before;
+                self.times.preparing = None;
                 self.lose(processor, before, rows.len(), kind, noticed);
-                self.start_well(processor, Class::CPU, rows, noticed)
+                self.times.start(processor, Class::CPU, rows, noticed)
             }
         }
     }
@@ -270,7 +105,7 @@ impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
         begin: Nanos,
         mut finish: Nanos,
     ) -> Result<Nanos, (FaultKind, Nanos)> {
-        let barks_at = begin + self.model.faults.watchdog;
+        let barks_at = begin + self.model().faults.watchdog;
         let meets = |fault: &PlannedFault, finish| match fault.kind {
             FaultKind::Memory => fault.at <= now,
             _ => fault.at < finish,
@@ -298,7 +133,7 @@ impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
                     }
                     self.faults.remove(next);
                     finish = until;
-                    let lane = &mut self.lanes[processor.index()];
+                    let lane = &mut self.times.pipeline.lanes[processor.index()];
                     (lane.done, lane.host_free, lane.finish) = (finish, finish, finish);
                 }
             }
@@ -309,7 +144,7 @@ impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
     fn lose(&mut self, processor: ProcessorId, before: LaneClock, queries: usize, kind: FaultKind, noticed: Nanos) {
         let without_memory = before.without_memory + u32::from(kind == FaultKind::Memory);
         let is_retired = kind != FaultKind::Memory || without_memory >= PATIENCE;
-        self.lanes[processor.index()] = LaneClock {
+        self.times.pipeline.lanes[processor.index()] = LaneClock {
             done: noticed,
             host_free: noticed,
             finish: noticed,
@@ -321,36 +156,6 @@ impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
         let fault = LaneFault { processor, at: noticed, kind, queries, is_retired, what };
         self.rerun = Some(Rerun { fault: Some(fault) });
     }
-
-    /// Starts a batch as [`ServiceTimes::start`], without faults.
-    ///
-    /// `class` is the lane's own, or that of a CPU that has replaced it.
-    #[inline]
-    fn start_well(&mut self, processor: ProcessorId, class: Class, rows: &[u32], now: Nanos) -> Nanos {
-        let model = self.model;
-        let device = model.machine.processor(processor).device;
-        if let Some(costs) = &model.lanes[class] {
-            return self.start_on_profile(costs, (processor, class), rows, now);
-        }
-        let Some(batches) = &model.batches[class] else { return self.start_one_by_one(processor, class, rows, now) };
-        let begin = now + model.handoff[class];
-        let load = self.load(class, rows);
-        let lane = &mut self.lanes[processor.index()];
-        lane.finish = lane.run(batches.time(&load), begin, &mut self.devices[class][device.index()]);
-        lane.done = lane.finish;
-        lane.finish
-    }
-
-    /// Starts a batch without faults whose queries run one after another.
-    #[inline]
-    fn start_one_by_one(&mut self, processor: ProcessorId, class: Class, rows: &[u32], now: Nanos) -> Nanos {
-        let begin = now + self.model.handoff[class];
-        let alone = rows.iter().fold(Nanos::ZERO, |sum, &row| sum + (self.cost)(row, class).alone);
-        let lane = &mut self.lanes[processor.index()];
-        lane.finish = begin.max(lane.finish) + alone;
-        lane.done = lane.finish;
-        lane.finish
-    }
 }
 
 #[cfg(test)]
@@ -359,7 +164,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::base::machine::{FaultPlan, Idle, Machine};
+    use crate::base::machine::{FaultPlan, Idle, Machine, PerClass};
     use crate::cost::machine_profile::{DispatcherProfile, LaneProfile, Slowdown};
     use crate::cost::service::{BatchCost, Exposed};
     use crate::cost::{MachineProfile, Parallelism, SpeedUp};
@@ -448,31 +253,6 @@ mod tests {
         // The thread takes 60 us, 10 of them before the device begins its 20.
         let ends: Vec<u64> = (0..3).map(|_| times.start(GPU, &[0, 1], Nanos(0)).0).collect();
         assert_eq!(ends, [60_000, 120_000, 180_000]);
-    }
-
-    #[test]
-    fn batches_that_do_not_fill_the_device_overlap_there() {
-        // Each takes 20 us, 12 of them exclusively.
-        let mut device = DeviceClock::default();
-        let mut take = |ready| device.take(Nanos(ready), Nanos(20), Nanos(12)).0;
-        assert_eq!([take(0), take(0), take(1)], [20, 24, 36]);
-        // A batch that comes to an idle device takes its time alone.
-        assert_eq!([take(30), take(100)], [50, 120]);
-    }
-
-    #[test]
-    fn completions_wait_for_the_preparing_thread() {
-        // Preparation takes 10 us; the thread is free from 5 on and holds a batch that ends at `done`.
-        let prepare = |done: u64, begin: u64| {
-            let mut lane = LaneClock { host_free: Nanos(5), done: Nanos(done), ..LaneClock::default() };
-            let preparing = lane.prepare(Nanos(10), Nanos(begin), Nanos(2));
-            (lane.done.0, preparing.map(|preparing| (preparing.from.0, preparing.until.0)))
-        };
-        assert_eq!(prepare(12, 8), (18, Some((10, 20))));
-        assert_eq!(prepare(12, 0), (15, Some((7, 17))));
-        // Batches before the last may end during this time.
-        assert_eq!(prepare(40, 8), (40, Some((10, 20))));
-        assert_eq!(prepare(8, 8), (8, None));
     }
 
     #[test]

@@ -11,14 +11,17 @@
 //! ```
 //!
 //! [`BatchCost`] gives the host and device times of a batch. [`MachineModel`] is a machine with all known costs beyond those
-//! of single queries. [`MeasuredTimes`] combines both.
+//! of single queries. [`MeasuredTimes`] combines both: planned faults
+//! around the costs of a machine profile, around the pipeline of threads and devices.
 
 mod batch_cost;
 mod machine_model;
 mod measured_times;
+mod pipeline;
+mod profiled;
 
 pub use batch_cost::{BatchCost, BatchLoad, BatchTime, Cost, Exposed};
-pub use machine_model::{BatchSizes, Decisions, LeastUse, MachineModel};
+pub use machine_model::{BatchSizes, LeastUse, MachineModel};
 pub use measured_times::MeasuredTimes;
 
 use crate::base::ids::ProcessorId;

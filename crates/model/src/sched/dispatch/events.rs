@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn at_one_time_completions_go_first_in_order_of_start_then_the_wake_up_then_the_arrival() {
+    fn completions_precede_wake_ups_and_arrivals_at_one_time() {
         let mut queue = EventQueue::new();
         queue.finish_at(Nanos(7), ProcessorId(3));
         queue.finish_at(Nanos(7), ProcessorId(1));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_processor_holds_back_finishes_together_when_it_looks_again() {
+    fn held_back_batches_finish_together() {
         let mut queue = EventQueue::new();
         for (at, processor) in [(3, 1), (5, 1), (6, 2), (7, 1), (8, 2), (9, 1), (9, 2)] {
             queue.finish_at(Nanos(at), ProcessorId(processor));

@@ -40,9 +40,10 @@ use lanes::{Lanes, PendingPolls, Running};
 
 use std::collections::VecDeque;
 
-use super::{Job, LanesToPoll, LogRow, Policy, RunLog, Shed, ShedJob};
+use super::log::{LogRow, RunLog, Sink};
+use super::{Job, LanesToPoll, Policy, Shed};
 use crate::base::ids::{JobId, ProcessorId};
-use crate::base::machine::{Class, LaneFault, Machine};
+use crate::base::machine::{Class, Machine};
 use crate::base::time::Nanos;
 use crate::cost::Rerun;
 
@@ -88,59 +89,6 @@ impl LawBroken {
     pub(crate) fn arrivals_went_back(policy: &str, now: Nanos, last: Nanos, this: Nanos) -> Self {
         let law = format!("time went back from an arrival at {} ns to one at {} ns", last.0, this.0);
         Self(Box::new(Breach { policy: policy.to_owned(), now, law }))
-    }
-}
-
-/// Receives the rows of a run as its jobs finish. [`RunLog`] keeps all of them; other sinks keep only a summary.
-pub trait Sink {
-    /// Takes the row of a finished job; rows come in order of finish.
-    fn record(&mut self, row: &LogRow);
-
-    /// Takes a dropped job, which has no row.
-    fn shed(&mut self, job: &ShedJob);
-
-    /// Takes the failure of a lane, which continues with its fallback executor.
-    fn lane_fault(&mut self, _fault: &LaneFault) {}
-}
-
-/// Passes each row to both sinks, the first one first.
-impl<A: Sink, B: Sink> Sink for (A, B) {
-    #[inline]
-    fn record(&mut self, row: &LogRow) {
-        self.0.record(row);
-        self.1.record(row);
-    }
-
-    fn shed(&mut self, job: &ShedJob) {
-        self.0.shed(job);
-        self.1.shed(job);
-    }
-
-    fn lane_fault(&mut self, fault: &LaneFault) {
-        self.0.lane_fault(fault);
-        self.1.lane_fault(fault);
-    }
-}
-
-/// Nothing is written.
-impl Sink for () {
-    fn record(&mut self, _: &LogRow) {}
-
-    fn shed(&mut self, _: &ShedJob) {}
-}
-
-impl<S: Sink> Sink for &mut S {
-    #[inline]
-    fn record(&mut self, row: &LogRow) {
-        S::record(self, row);
-    }
-
-    fn shed(&mut self, job: &ShedJob) {
-        S::shed(self, job);
-    }
-
-    fn lane_fault(&mut self, fault: &LaneFault) {
-        S::lane_fault(self, fault);
     }
 }
 

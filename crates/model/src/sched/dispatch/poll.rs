@@ -2,10 +2,11 @@
 
 use super::jobs::Place;
 use super::lanes::PendingPolls;
-use super::{Action, Dispatcher, LawBroken, Sink};
+use super::{Action, Dispatcher, LawBroken};
 use crate::base::ids::{JobId, ProcessorId};
 use crate::base::machine::Class;
 use crate::base::time::Nanos;
+use crate::sched::log::Sink;
 use crate::sched::{Job, Next, Shed, ShedJob};
 
 impl<S: Sink> Dispatcher<S> {

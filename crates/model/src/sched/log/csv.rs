@@ -21,7 +21,7 @@ use crate::base::time::Nanos;
 use crate::files::{CsvReader, InputError, Provenance, Record, Us, open_text, parsed, write_csv};
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Line {
+struct LogLine {
     query_id: QueryId,
     arrival_us: Us,
     started_us: Option<Us>,
@@ -60,11 +60,11 @@ struct Optional {
     shares_jobs: bool,
 }
 
-impl Record for Line {
+impl Record for LogLine {
     const OPTIONAL: &'static [&'static str] = &["stolen", "outcome", "priority", "lanes", "helped_us", "lane"];
 }
 
-impl Line {
+impl LogLine {
     fn of(row: &LogRow, optional: Optional, lane: Option<&str>) -> Self {
         Self {
             query_id: row.query,
@@ -221,10 +221,7 @@ mod class {
 }
 
 impl RunLog {
-    /// Writes `log.csv` atomically.
-    ///
-    /// # Errors
-    /// Those of the file system.
+    /// Writes `log.csv` atomically. Fails as the file system does.
     pub fn write(&self, path: &Path, provenance: &Provenance) -> io::Result<()> {
         write_csv(path, provenance, self.lines(|_, _| None))
     }
@@ -233,7 +230,7 @@ impl RunLog {
     fn lines<'a>(
         &'a self,
         lane: impl Fn(ProcessorId, Class) -> Option<&'static str> + 'a,
-    ) -> impl Iterator<Item = Line> + 'a {
+    ) -> impl Iterator<Item = LogLine> + 'a {
         let (mut rows, mut shed) = (self.rows.iter().peekable(), self.shed.iter().peekable());
         let mut levels = self.rows.iter().map(|row| row.priority).chain(self.shed.iter().map(|shed| shed.priority));
         let has_priorities = levels.any(|level| level > 0);
@@ -244,17 +241,15 @@ impl RunLog {
                 (row, _) => row.is_some(),
             };
             if is_row {
-                rows.next().map(|row| Line::of(row, optional, lane(row.processor, row.class)))
+                rows.next().map(|row| LogLine::of(row, optional, lane(row.processor, row.class)))
             } else {
-                shed.next().map(|shed| Line::of_shed(shed, optional, lane(shed.processor, shed.class)))
+                shed.next().map(|shed| LogLine::of_shed(shed, optional, lane(shed.processor, shed.class)))
             }
         })
     }
 
-    /// Writes the `log.csv` of a live run, with a last column for the kind of each row's processor.
-    ///
-    /// # Errors
-    /// Those of the file system.
+    /// Writes the `log.csv` of a live run, with a last column for the kind of each row's processor. Fails as the file
+    /// system does.
     pub fn write_with_lanes(
         &self,
         path: &Path,
@@ -265,12 +260,9 @@ impl RunLog {
     }
 
     /// Reads a `log.csv` (also `.gz` or `.zst`) with its comment lines. Failed lanes are not in it, only the rows that were
-    /// rerun.
-    ///
-    /// # Errors
-    /// With line and column: missing, repeated or unknown columns, and invalid values.
+    /// rerun. Fails with line and column: missing, repeated or unknown columns, and invalid values.
     pub fn read(path: &Path) -> Result<(Self, Provenance), InputError> {
-        let mut lines = CsvReader::<Line, _>::new(path, open_text(path)?)?;
+        let mut lines = CsvReader::<LogLine, _>::new(path, open_text(path)?)?;
         if !lines.has_header() {
             return Err(InputError::file(path, "is empty, expected a run log with a header line"));
         }

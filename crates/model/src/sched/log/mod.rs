@@ -2,7 +2,6 @@
 
 mod csv;
 
-use super::Sink;
 use crate::base::ids::{JobId, ProcessorId, QueryId};
 use crate::base::machine::{Class, LaneFault, PerClass};
 use crate::base::time::Nanos;
@@ -47,21 +46,18 @@ pub struct LogRow {
 
 impl LogRow {
     /// Time from arrival to finish.
-    #[must_use]
     #[inline]
     pub fn delay(&self) -> Nanos {
         self.finished.since(self.arrival)
     }
 
     /// Whether it finished after its deadline.
-    #[must_use]
     #[inline]
     pub fn missed(&self) -> bool {
         self.finished > self.deadline
     }
 
     /// This job if it was dropped instead of answered.
-    #[must_use]
     pub fn dropped(&self) -> ShedJob {
         ShedJob {
             job: self.job,
@@ -116,7 +112,6 @@ pub struct RunLog {
 
 impl RunLog {
     /// An empty log with room for `jobs` answered jobs.
-    #[must_use]
     #[inline]
     pub fn with_room_for(jobs: usize) -> Self {
         Self { rows: Vec::with_capacity(jobs.min(1 << 24)), ..Self::default() }
@@ -127,6 +122,59 @@ impl RunLog {
     pub fn sort(&mut self) {
         self.rows.sort_unstable_by_key(|row| row.job);
         self.shed.sort_unstable_by_key(|shed| shed.job);
+    }
+}
+
+/// Receives the rows of a run as its jobs finish. [`RunLog`] keeps all of them; other sinks keep only a summary.
+pub trait Sink {
+    /// Takes the row of a finished job; rows come in order of finish.
+    fn record(&mut self, row: &LogRow);
+
+    /// Takes a dropped job, which has no row.
+    fn shed(&mut self, job: &ShedJob);
+
+    /// Takes the failure of a lane, which continues with its fallback executor.
+    fn lane_fault(&mut self, _fault: &LaneFault) {}
+}
+
+/// Passes each row to both sinks, the first one first.
+impl<A: Sink, B: Sink> Sink for (A, B) {
+    #[inline]
+    fn record(&mut self, row: &LogRow) {
+        self.0.record(row);
+        self.1.record(row);
+    }
+
+    fn shed(&mut self, job: &ShedJob) {
+        self.0.shed(job);
+        self.1.shed(job);
+    }
+
+    fn lane_fault(&mut self, fault: &LaneFault) {
+        self.0.lane_fault(fault);
+        self.1.lane_fault(fault);
+    }
+}
+
+/// Nothing is written.
+impl Sink for () {
+    fn record(&mut self, _: &LogRow) {}
+
+    fn shed(&mut self, _: &ShedJob) {}
+}
+
+impl<S: Sink> Sink for &mut S {
+    #[inline]
+    fn record(&mut self, row: &LogRow) {
+        S::record(self, row);
+    }
+
+    fn shed(&mut self, job: &ShedJob) {
+        S::shed(self, job);
+    }
+
+    fn lane_fault(&mut self, fault: &LaneFault) {
+        S::lane_fault(self, fault);
     }
 }
 

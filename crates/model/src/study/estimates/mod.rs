@@ -4,7 +4,6 @@
 //! that was fitted without it. Estimates thus have the error of unseen queries.
 
 pub(super) mod length_threshold;
-pub(super) mod regret;
 
 use std::path::Path;
 

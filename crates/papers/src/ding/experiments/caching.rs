@@ -1,212 +1,177 @@
-//! Ding et al., section 5: lists cached in GPU memory, and copies that overlap with other queries.
+//! Ding et al., section 5: how much of a log's lists a cache of a part of them serves.
 //!
-//! The paper's table 2 has all lists in the memory that is searched. Its architecture caches a part of them in GPU memory,
-//! at "around 50% to 80%" hits, and hides copies behind other queries, but the paper measures neither. Here both are
-//! measured on one stream of queries. Its first half fills the cache, and its second half counts. Hits by cache size need no
-//! GPU. The time per query is measured with copies before kernels, with hidden copies, and without copies.
+//! "90% or more" of the bytes come from main memory "as long as about 20% or more of the index data can be kept", and
+//! "around 50% to 80%" from a GPU's. The first half of the queries fills the cache, and the second half counts. The paper does
+//! not name its eviction policy; this one evicts the list with the fewest requests, of which old ones count less.
 
-use std::sync::Arc;
-use std::time::Instant;
+use std::collections::BTreeSet;
 
 use tandem_engine::query::Query;
-use tandem_engine::search::Hit;
-use tandem_model::traffic::Mode;
 
 use crate::codec::PForDelta;
 use crate::context::terms_of;
-use crate::ding::gpu::PublishedGpu;
-use crate::ding::gpu::cache::{Requests, requests_of};
-use crate::ding::gpu::cached::{CachedSearch, LockedLists};
 use crate::ding::gpu::lists::HostLists;
-use crate::ding::gpu::search::PublishedSearch;
 use crate::findings::{Chart, Curve};
-use crate::measure::are_equal;
-use crate::{Context, ExperimentError, Findings, Input, Result};
+use crate::{Findings, Input, Result};
 
 /// Cache sizes in percent of the bytes of all lists that the stream names.
 const SIZES: [u32; 20] = [5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90, 95, 100];
-/// Cache sizes at which queries run.
-const TIMED: [u32; 6] = [10, 20, 40, 60, 80, 100];
+/// Cache sizes with rows.
+const TOLD: [u32; 6] = [10, 20, 40, 60, 80, 100];
 /// Hits in GPU memory: "around 50% to 80%". The paper does not say whether of requests or of bytes.
 const PAPERS_HITS: [f64; 2] = [50.0, 80.0];
 /// Main memory: "90% or more are obtained as long as about 20% or more of the index data can be kept".
 const PAPERS_MAIN_MEMORY: (u32, f64) = (20, 90.0);
-/// Timed rounds, of which the fastest counts.
-const ROUNDS: usize = 2;
-/// Queries whose lists are copied while another query runs.
-const AHEAD: usize = 1;
+/// Requests after which older ones count half, those of a few thousand queries.
+const HALF_LIFE: f64 = 10_000.0;
 
-/// Measures the caching of an input's lists. `stem` begins the names of the charts.
-pub(crate) fn measure(
-    context: &Context<'_>,
-    input: &Input,
-    gpu: Option<&Arc<PublishedGpu>>,
-    (section, stem): (&str, &str),
-    modes: &[Mode],
-    findings: &mut Findings,
-) -> Result<()> {
+/// Counts the hits of an input's lists. `stem` begins the name of the chart.
+pub(crate) fn measure(input: &Input, (section, stem): (&str, &str), findings: &mut Findings) -> Result<()> {
     findings.section(section);
     let queries = &input.queries;
-    let bm25 = input.index.built_with();
-    let lists = Arc::new(HostLists::encode(&input.index, &terms_of(queries), bm25, PForDelta::new(1))?);
+    let lists = HostLists::encode(&input.index, &terms_of(queries), input.index.built_with(), PForDelta::new(1))?;
     let (warm_up, counted) = queries.split_at(queries.len() / 2);
     let largest = queries.iter().map(|query| lists.bytes_of(query)).max().unwrap_or(0);
-    let budget = |percent: u32| lists.bytes() * u64::from(percent) / 100;
-    let fits = |percent: &u32| budget(*percent) >= largest;
     findings.add("queries that count", "", counted.len() as f64);
     findings.add("their lists and those before, compressed", "MB", lists.bytes() as f64 / 1e6);
     findings.add("lists of the largest query", "% of these", 100.0 * largest as f64 / lists.bytes() as f64);
 
-    let mut hits: Vec<(u32, Requests)> = Vec::new();
-    for percent in SIZES.into_iter().filter(fits) {
-        let requests = requests_of(&lists, budget(percent), warm_up, counted)?;
-        if TIMED.contains(&percent) {
+    let mut hits: Vec<(u32, [f64; 2])> = Vec::new();
+    for percent in SIZES {
+        let budget = lists.bytes() * u64::from(percent) / 100;
+        if budget < largest {
+            continue;
+        }
+        let requests = requests_of(&lists, budget, warm_up, counted);
+        let shares = [requests.hit_percent(), requests.byte_hit_percent()];
+        if TOLD.contains(&percent) {
             let name = format!("cache of {percent} %");
-            findings.add(format!("{name}: requests that hit"), "%", requests.hit_percent());
+            findings.add(format!("{name}: requests that hit"), "%", shares[0]);
             let (papers_percent, papers_hits) = PAPERS_MAIN_MEMORY;
             let papers = (percent == papers_percent).then_some(papers_hits);
-            findings.compare(format!("{name}: bytes that hit"), "%", papers, requests.byte_hit_percent());
-            let moved_mb = requests.moved_bytes as f64 / 1e6 / requests.queries.max(1) as f64;
+            findings.compare(format!("{name}: bytes that hit"), "%", papers, shares[1]);
+            let moved_mb = requests.moved_bytes as f64 / 1e6 / counted.len().max(1) as f64;
             findings.add(format!("{name}: moved a query"), "MB", moved_mb);
         }
-        hits.push((percent, requests));
+        hits.push((percent, shares));
     }
-    type Share = fn(&Requests) -> f64;
-    let shares: [(&str, Share); 2] = [("requests", Requests::hit_percent), ("bytes", Requests::byte_hit_percent)];
+    let whats = ["requests", "bytes"];
     for wanted in PAPERS_HITS {
-        for (what, share) in shares {
-            let enough = hits.iter().find(|(_, requests)| share(requests) >= wanted);
+        for (number, what) in whats.into_iter().enumerate() {
+            let enough = hits.iter().find(|(_, shares)| shares[number] >= wanted);
             let percent = enough.map(|&(percent, _)| f64::from(percent));
             findings.add(format!("smallest cache that {wanted} % of {what} hit"), "% of the lists", percent);
         }
     }
-    let ours = shares.into_iter().enumerate().map(|(colour, (what, share))| {
-        let points = hits.iter().map(|(percent, requests)| (f64::from(*percent), share(requests)));
-        Curve::ours(what, colour, points.collect())
+    let ours = whats.into_iter().enumerate().map(|(number, what)| {
+        let points = hits.iter().map(|(percent, shares)| (f64::from(*percent), shares[number]));
+        Curve::ours(what, number, points.collect())
     });
     let papers = PAPERS_HITS.map(|hits| Curve::papers(format!("{hits} %"), 2, vec![(0.0, hits), (100.0, hits)]));
     let title = format!("Hits with {section} (Ding et al., section 5)");
     let labels = ["size of the cache (% of the lists)", "hits (%)"];
     findings.chart(Chart::new(format!("{stem}-hits"), title, labels, ours.chain(papers)));
-    if let Some(gpu) = gpu {
-        let timed: Vec<(u32, u64)> = TIMED.into_iter().filter(fits).map(|percent| (percent, budget(percent))).collect();
-        let device = OnDevice {
-            resident: PublishedSearch::upload(gpu, &lists)?,
-            locked: Arc::new(LockedLists::new(gpu, &lists)?),
-            k: context.k,
-            warm_up,
-            counted,
-        };
-        device.compare(context, modes, &timed, (section, stem), findings)?;
-    }
     findings.section("");
     Ok(())
 }
 
-/// Lists and queries of the runs on a GPU.
-struct OnDevice<'a> {
-    resident: PublishedSearch,
-    locked: Arc<LockedLists>,
-    k: usize,
-    warm_up: &'a [Query],
-    counted: &'a [Query],
+/// Requests of a stream of queries to a cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Requests {
+    lists: usize,
+    hits: usize,
+    bytes: u64,
+    moved_bytes: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Times {
-    ms: f64,
-    /// Device time of copies.
-    copying_ms: f64,
-    /// Bytes copied over the device time of copies.
-    gigabytes_per_s: f64,
-    compactions: usize,
+impl Requests {
+    fn hit_percent(&self) -> f64 {
+        100.0 * self.hits as f64 / self.lists.max(1) as f64
+    }
+
+    fn byte_hit_percent(&self) -> f64 {
+        100.0 * (1.0 - self.moved_bytes as f64 / self.bytes.max(1) as f64)
+    }
 }
 
-impl OnDevice<'_> {
-    /// Times all sizes in all modes, and compares answers with those of device-resident lists.
-    fn compare(
-        mut self,
-        context: &Context<'_>,
-        modes: &[Mode],
-        sizes: &[(u32, u64)],
-        (section, stem): (&str, &str),
-        findings: &mut Findings,
-    ) -> Result<()> {
-        let mut steps = context.steps("sizes of the cache", modes.len() * sizes.len());
-        for &mode in modes {
-            let (expected, resident_ms) = self.resident(mode)?;
-            findings.add(format!("{mode}, all lists resident: a query"), "ms", resident_ms);
-            let mut curves = ["copies before kernels", "copies hidden", "all resident"].map(|name| (name, Vec::new()));
-            for &(percent, budget_bytes) in sizes {
-                let [serial, hidden] = self.cached(mode, budget_bytes, &expected)?;
-                let name = format!("{mode}, cache of {percent} %");
-                findings.add(format!("{name}: a query, copies before kernels"), "ms", serial.ms);
-                findings.add(format!("{name}: a query, copies hidden"), "ms", hidden.ms);
-                findings.add(format!("{name}: copies alone"), "ms", serial.copying_ms);
-                findings.add(format!("{name}: rate of copies"), "GB/s", serial.gigabytes_per_s);
-                findings.add(format!("{name}: times that lists moved together"), "", serial.compactions as f64);
-                for ((_, points), ms) in curves.iter_mut().zip([serial.ms, hidden.ms, resident_ms]) {
-                    points.push((f64::from(percent), ms));
-                }
-                steps.done();
-            }
-            let curves =
-                curves.into_iter().enumerate().map(|(colour, (name, points))| Curve::ours(name, colour, points));
-            let title = format!("{mode} with {section} (Ding et al., section 5)");
-            let labels = ["size of the cache (% of the lists)", "mean time of a query (ms)"];
-            findings.chart(Chart::new(format!("{stem}-{mode}"), title, labels, curves));
+/// Counts the requests of `queries` to a cache of `budget` bytes, which holds the lists of any of them; those of `warm_up` go
+/// first and do not count.
+fn requests_of(lists: &HostLists, budget: u64, warm_up: &[Query], queries: &[Query]) -> Requests {
+    let growth = 0.5_f64.powf(-1.0 / HALF_LIFE);
+    // Requests for each list, weighted by the growth at their time, and the held lists by these. The bits of non-negative floats
+    // order as their values do.
+    let (mut saved, mut weight) = (vec![0.0_f64; lists.len()], 1.0);
+    let mut held: BTreeSet<(u64, u32, u64)> = BTreeSet::new();
+    let (mut used, mut requests) = (0, Requests::default());
+    for (number, query) in warm_up.iter().chain(queries).enumerate() {
+        if number == warm_up.len() {
+            requests = Requests::default();
         }
-        Ok(())
-    }
-
-    /// Returns answers and mean milliseconds with all lists in device memory.
-    fn resident(&mut self, mode: Mode) -> Result<(Vec<Vec<Hit>>, f64)> {
-        let mut answers = vec![Vec::new(); self.counted.len()];
-        let mut fastest_ms = f64::INFINITY;
-        for _ in 0..ROUNDS {
-            let began = Instant::now();
-            for (query, hits) in self.counted.iter().zip(&mut answers) {
-                self.resident.search(query, mode, self.k, false, hits)?;
-            }
-            fastest_ms = fastest_ms.min(began.elapsed().as_secs_f64() * 1e3 / self.counted.len() as f64);
-        }
-        Ok((answers, fastest_ms))
-    }
-
-    /// Returns times with copies before kernels and with hidden copies.
-    fn cached(&self, mode: Mode, budget_bytes: u64, expected: &[Vec<Hit>]) -> Result<[Times; 2]> {
-        let mut fastest =
-            [self.timed(mode, budget_bytes, 0, expected)?, self.timed(mode, budget_bytes, AHEAD, expected)?];
-        for _ in 1..ROUNDS {
-            for (ahead, fastest) in [0, AHEAD].into_iter().zip(&mut fastest) {
-                let times = self.timed(mode, budget_bytes, ahead, expected)?;
-                if times.ms < fastest.ms {
-                    *fastest = times;
-                }
+        let named: Vec<(u32, u64)> =
+            query.terms.iter().map(|term| lists.list(term.term)).map(|list| (list.number, list.bytes())).collect();
+        let mut missing = Vec::new();
+        for &(list, bytes) in &named {
+            weight *= growth;
+            let count = &mut saved[list as usize];
+            let is_hit = held.remove(&(count.to_bits(), list, bytes));
+            *count += weight;
+            requests.lists += 1;
+            requests.bytes += bytes;
+            if is_hit {
+                held.insert((count.to_bits(), list, bytes));
+                requests.hits += 1;
+            } else {
+                requests.moved_bytes += bytes;
+                missing.push((count.to_bits(), list, bytes));
             }
         }
-        Ok(fastest)
-    }
-
-    /// Runs one round that copies the lists of `ahead` later queries.
-    fn timed(&self, mode: Mode, budget_bytes: u64, ahead: usize, expected: &[Vec<Hit>]) -> Result<Times> {
-        let mut search = CachedSearch::new(&self.locked, budget_bytes)?;
-        let mut answers = Vec::new();
-        search.run(self.warm_up, mode, self.k, ahead, &mut answers)?;
-        let stream = search.run(self.counted, mode, self.k, ahead, &mut answers)?;
-        let wrong = answers.iter().zip(expected).position(|(found, expected)| !are_equal(found, expected));
-        if let Some(place) = wrong {
-            let label = &self.counted[place].label;
-            return Err(ExperimentError::Wrong(format!(
-                "query {label} gets other results from cached lists than from resident ones, {mode}"
-            )));
+        used += missing.iter().map(|(.., bytes)| bytes).sum::<u64>();
+        while used > budget {
+            let is_named = |list: u32| named.iter().any(|&(of_query, _)| of_query == list);
+            let Some(&victim) = held.iter().find(|(_, list, _)| !is_named(*list)) else { break };
+            held.remove(&victim);
+            used -= victim.2;
         }
-        let queries = self.counted.len() as f64;
-        Ok(Times {
-            ms: 1e3 * stream.seconds / queries,
-            copying_ms: 1e-3 * stream.copying_us / queries,
-            gigabytes_per_s: 1e-3 * stream.requests.moved_bytes as f64 / stream.copying_us.max(1e-3),
-            compactions: stream.requests.compactions,
-        })
+        held.extend(missing);
+    }
+    requests
+}
+
+#[cfg(test)]
+mod tests {
+    use tandem_engine::index::Bm25;
+    use tandem_model::base::ids::QueryId;
+    use tandem_model::base::random::Random;
+
+    use super::*;
+    use crate::test_support::bursty_index;
+
+    #[test]
+    fn a_larger_cache_moves_less_and_a_whole_one_each_list_once() {
+        let mut random = Random::new(5, 0);
+        let (index, terms) = bursty_index(&mut random);
+        let lists = HostLists::encode(&index, &terms, Bm25::default(), PForDelta::new(1)).unwrap();
+        let mut term = || {
+            let most = random.below(terms.len() as u32);
+            format!("t{}", random.below(1 + most))
+        };
+        let query = |number: u32| {
+            let names: Vec<String> = (0..1 + number % 4).map(|_| term()).collect();
+            Query::prepare(QueryId(number), "q", &names, &index).unwrap()
+        };
+        let queries: Vec<Query> = (0..400).map(query).collect();
+        let largest = queries.iter().map(|query| lists.bytes_of(query)).max().unwrap();
+        let named: usize = queries.iter().map(|query| query.terms.len()).sum();
+        let mut before = u64::MAX;
+        for budget in [largest, (largest + lists.bytes()) / 2, lists.bytes()] {
+            let requests = requests_of(&lists, budget, &[], &queries);
+            assert_eq!(requests.lists, named);
+            assert!(requests.moved_bytes <= before, "{requests:?}");
+            before = requests.moved_bytes;
+        }
+        let whole = requests_of(&lists, lists.bytes(), &[], &queries);
+        assert_eq!(whole.lists - whole.hits, terms_of(&queries).len());
+        let again = requests_of(&lists, lists.bytes(), &queries, &queries);
+        assert_eq!((again.hits, again.moved_bytes), (named, 0));
     }
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 use tandem_engine::index::{Bm25, Index};
+use tandem_engine::query::Query;
 use tandem_model::base::ids::TermId;
 
 use super::arena::{Arena, Tree};
@@ -65,6 +66,10 @@ impl HostLists {
 
     pub(crate) fn bytes(&self) -> u64 {
         4 * self.words.len() as u64
+    }
+
+    pub(crate) fn bytes_of(&self, query: &Query) -> u64 {
+        query.terms.iter().map(|term| self.list(term.term).bytes()).sum()
     }
 
     pub(crate) fn len(&self) -> usize {

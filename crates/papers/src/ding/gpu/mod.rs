@@ -11,8 +11,6 @@
 //! search.rs       AND: needed blocks ─▶ decoded ─▶ intersected ─▶ scored, term by term
 //!                 OR:  one accumulator per document, term by term
 //! heap.rs         maxima of 512, of 512 of those ─▶ the best k
-//! cache.rs        contents of a cache, and requests of a log to it
-//! cached.rs       such a cache in device memory; copies overlap with other queries
 //! ```
 //!
 //! The stored data, and the inputs and outputs of the steps, are the paper's; the use of warps within a step is
@@ -23,8 +21,6 @@
 //! Source: Ding, He, Yan, Suel, "Using Graphics Processors for High Performance IR Query Processing", WWW 2009.
 
 mod arena;
-pub(crate) mod cache;
-pub(crate) mod cached;
 mod compact;
 mod context;
 mod heap;

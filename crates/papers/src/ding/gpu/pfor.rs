@@ -27,10 +27,8 @@ pub struct PforBatch {
 }
 
 impl PforBatch {
-    /// Copies lists to the device, which [`PForDelta`](crate::codec::PForDelta) encoded as `column`.
-    ///
-    /// # Errors
-    /// Fails if device memory is too small, or if a call fails.
+    /// Copies lists to the device, which [`PForDelta`](crate::codec::PForDelta) encoded as `column`. Fails if device
+    /// memory is too small, or if a call fails.
     pub fn upload<'a>(
         gpu: &Arc<PublishedGpu>,
         column: Column,
@@ -58,10 +56,7 @@ impl PforBatch {
         Ok(Self { gpu, trees, outputs, plan, d_arguments, d_output, _d_words: d_words, _d_scratch: d_scratch })
     }
 
-    /// Enqueues the decoding of all lists. Without `with_sums`, documents remain gaps.
-    ///
-    /// # Errors
-    /// Fails if a launch fails.
+    /// Enqueues the decoding of all lists. Without `with_sums`, documents remain gaps. Fails if a launch fails.
     pub fn decode(&self, with_sums: bool) -> Result<(), GpuError> {
         self.plan.run(&self.gpu, &self.d_arguments, with_sums)
     }

@@ -1,7 +1,5 @@
 //! Order of decoding: the arrays of exceptions of all lists, deepest first, then the lists.
 
-use std::ops::Range;
-
 use cudarc::driver::{CudaSlice, PushKernelArg};
 use tandem_engine::search::device::GpuError;
 
@@ -9,8 +7,8 @@ use super::arena::{Source, Tree};
 use super::context::{PublishedGpu, launching};
 use super::kernels::{PforArgument, warps_for};
 
-/// Device addresses of the first words of an arena and of its scratch memory. If only a part is on the device, these
-/// are the addresses that the first words would have.
+/// Device addresses of the first words of an arena and of its scratch memory. If only a part of
+/// the latter is allocated, this is the address that its first word would have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Places {
     pub(crate) words: u64,
@@ -18,12 +16,6 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Returns the places for a part of an arena whose words and scratch memory are at these addresses.
-    pub(crate) fn of_part(words_at: u64, words: &Range<usize>, scratch_at: u64, scratch: &Range<usize>) -> Self {
-        let first = |at: u64, start: usize| at.wrapping_sub(4 * start as u64);
-        Self { words: first(words_at, words.start), scratch: first(scratch_at, scratch.start) }
-    }
-
     /// Returns the address of a word of the arena.
     fn word(self, index: usize) -> u64 {
         self.words.wrapping_add(4 * index as u64)

@@ -80,10 +80,8 @@ impl RiceBatch {
     /// Number of kernels that [`decode`](Self::decode) launches, for unary parts and for documents.
     pub(crate) const LAUNCHES: usize = 2;
 
-    /// Copies documents to the device, which [`Rice`](crate::codec::Rice) encoded.
-    ///
-    /// # Errors
-    /// Fails if device memory is too small, or if a call fails.
+    /// Copies documents to the device, which [`Rice`](crate::codec::Rice) encoded. Fails if device memory is too small,
+    /// or if a call fails.
     pub fn upload<'a>(gpu: &Arc<PublishedGpu>, lists: impl IntoIterator<Item = &'a [u32]>) -> Result<Self, GpuError> {
         let mut arena = Arena::default();
         let (mut arguments, mut outputs) = (Vec::new(), Vec::new());
@@ -138,10 +136,7 @@ impl RiceBatch {
         })
     }
 
-    /// Enqueues the decoding of all lists.
-    ///
-    /// # Errors
-    /// Fails if a launch fails.
+    /// Enqueues the decoding of all lists. Fails if a launch fails.
     pub fn decode(&self) -> Result<(), GpuError> {
         let gpu = &self.gpu;
         let arguments = gpu.address(&self.d_arguments);

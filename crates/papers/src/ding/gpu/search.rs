@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, PushKernelArg};
-use tandem_engine::index::Bm25;
 use tandem_engine::query::{Query, QueryTerm};
 use tandem_engine::search::device::GpuError;
 use tandem_engine::search::gpu::{MAX_TERMS, check};
@@ -41,24 +40,16 @@ impl<'l> Operand<'l> {
     }
 }
 
-/// A searcher of lists at any place in device memory.
+/// All lists of some terms in device memory, and their searcher.
 #[derive(Debug)]
-pub(crate) struct Searcher {
+pub(crate) struct PublishedSearch {
     gpu: Arc<PublishedGpu>,
-    bm25: Bm25,
-    num_docs: u32,
+    lists: Arc<HostLists>,
+    d_words: CudaSlice<u32>,
     buffers: Buffers,
     /// Decoded exceptions of a query's lists; grows with the largest query.
     d_scratch: CudaSlice<u32>,
     clock: StageClock,
-}
-
-/// All lists of some terms in device memory, and their searcher.
-#[derive(Debug)]
-pub(crate) struct PublishedSearch {
-    lists: Arc<HostLists>,
-    d_words: CudaSlice<u32>,
-    searcher: Searcher,
 }
 
 #[derive(Debug)]
@@ -119,8 +110,19 @@ impl Buffers {
 
 impl PublishedSearch {
     pub(crate) fn upload(gpu: &Arc<PublishedGpu>, lists: &Arc<HostLists>) -> Result<Self, GpuError> {
-        let searcher = Searcher::new(gpu, lists, lists.bytes())?;
-        Ok(Self { d_words: gpu.upload(&lists.words)?, lists: Arc::clone(lists), searcher })
+        let longest = lists.iter().map(|list| list.docs.len).max().unwrap_or(0);
+        let most_blocks = lists.iter().map(|list| list.docs.num_blocks()).max().unwrap_or(0);
+        let num_docs = u64::from(lists.num_docs);
+        let needed_bytes = lists.bytes() + 2 * Matches::bytes(longest) + 20 * u64::from(longest) + 9 * num_docs;
+        gpu.device.check_room(needed_bytes)?;
+        Ok(Self {
+            buffers: Buffers::new(gpu, &lists.norms, longest, most_blocks)?,
+            d_scratch: gpu.zeros(1)?,
+            clock: StageClock::default(),
+            d_words: gpu.upload(&lists.words)?,
+            gpu: Arc::clone(gpu),
+            lists: Arc::clone(lists),
+        })
     }
 
     /// Finds the `k` best documents of a query. With `with_stages`, returns the microseconds of each stage on the
@@ -133,84 +135,41 @@ impl PublishedSearch {
         with_stages: bool,
         hits: &mut Vec<Hit>,
     ) -> Result<[f64; Stage::ALL.len()], ExecError> {
-        let base = self.searcher.gpu.address(&self.d_words);
-        let address_of = |list: &List| base + 4 * list.words.start as u64;
-        let operands = self.searcher.operands(&self.lists, address_of, query)?;
-        self.searcher.search(&operands, query, mode, k, with_stages, hits)
-    }
-
-    /// Fills all buffers with ones, which exposes reads of unwritten memory.
-    #[cfg(test)]
-    pub(crate) fn poison(&mut self) -> Result<(), GpuError> {
-        self.searcher.poison()
-    }
-}
-
-impl Searcher {
-    /// Makes buffers for queries on `lists`, of which at most `list_bytes` will be on the device.
-    pub(crate) fn new(gpu: &Arc<PublishedGpu>, lists: &HostLists, list_bytes: u64) -> Result<Self, GpuError> {
-        let longest = lists.iter().map(|list| list.docs.len).max().unwrap_or(0);
-        let most_blocks = lists.iter().map(|list| list.docs.num_blocks()).max().unwrap_or(0);
-        let num_docs = u64::from(lists.num_docs);
-        let needed_bytes = list_bytes + 2 * Matches::bytes(longest) + 20 * u64::from(longest) + 9 * num_docs;
-        gpu.device.check_room(needed_bytes)?;
-        Ok(Self {
-            bm25: lists.bm25,
-            num_docs: lists.num_docs,
-            buffers: Buffers::new(gpu, &lists.norms, longest, most_blocks)?,
-            d_scratch: gpu.zeros(1)?,
-            clock: StageClock::default(),
-            gpu: Arc::clone(gpu),
-        })
-    }
-
-    /// Runs a query on its `operands`, as [`PublishedSearch::search`] does.
-    pub(crate) fn search(
-        &mut self,
-        operands: &[Operand<'_>],
-        query: &Query,
-        mode: Mode,
-        k: usize,
-        with_stages: bool,
-        hits: &mut Vec<Hit>,
-    ) -> Result<[f64; Stage::ALL.len()], ExecError> {
         hits.clear();
         check(query, k)?;
         if query.terms.is_empty() {
             return Ok([0.0; Stage::ALL.len()]);
         }
+        let lists = Arc::clone(&self.lists);
+        let operands = self.operands(&lists, query)?;
         self.clock.restart(&self.gpu, with_stages)?;
         if mode != Mode::Or {
-            self.intersect(operands, k)?;
+            self.intersect(&operands, k)?;
             self.buffers.heap.keys(&self.gpu, k, &mut self.buffers.keys)?;
         }
         if mode == Mode::Or || (mode == Mode::AndOr && self.buffers.keys.len() < k) {
-            self.unite(operands, k)?;
+            self.unite(&operands, k)?;
             self.buffers.heap.keys(&self.gpu, k, &mut self.buffers.keys)?;
         }
         hits.extend(self.buffers.keys.iter().map(|&key| TopK::hit(key)));
         Ok(self.clock.times_us()?)
     }
 
-    /// Returns the query's lists with room for their decoded exceptions; `address_of` returns the device address of a
-    /// list.
-    pub(crate) fn operands<'l>(
-        &mut self,
-        lists: &'l HostLists,
-        address_of: impl Fn(&List) -> u64,
-        query: &Query,
-    ) -> Result<Vec<Operand<'l>>, GpuError> {
+    /// Returns the query's lists with room for their decoded exceptions.
+    fn operands<'l>(&mut self, lists: &'l HostLists, query: &Query) -> Result<Vec<Operand<'l>>, GpuError> {
         let of_query = || query.terms.iter().map(|term| (term, lists.list(term.term)));
         let needed: usize = of_query().map(|(_, list)| list.scratch.len()).sum();
         if needed > self.d_scratch.len() {
             // The previous query has finished, so that the memory is unused.
             self.d_scratch = self.gpu.zeros(needed)?;
         }
+        let words = self.gpu.address(&self.d_words);
         let mut scratch_at = self.gpu.address(&self.d_scratch);
         let operand = |(term, list): (&QueryTerm, &'l List)| {
-            let places = Places::of_part(address_of(list), &list.words, scratch_at, &list.scratch);
+            // The address that the first word of all scratch memory would have.
+            let places = Places { words, scratch: scratch_at.wrapping_sub(4 * list.scratch.start as u64) };
             scratch_at += 4 * list.scratch.len() as u64;
-            Operand { list, places, weight: self.bm25.weight(self.num_docs, term.doc_freq, term.qtf) }
+            Operand { list, places, weight: lists.bm25.weight(lists.num_docs, term.doc_freq, term.qtf) }
         };
         Ok(of_query().map(operand).collect())
     }
@@ -332,7 +291,7 @@ impl Searcher {
     /// Enqueues OR: the best `k` documents that any list has.
     fn unite(&mut self, operands: &[Operand<'_>], k: usize) -> Result<(), GpuError> {
         let gpu = Arc::clone(&self.gpu);
-        let num_docs = self.num_docs;
+        let num_docs = self.lists.num_docs;
         let mut launch = gpu.stream.launch_builder(&gpu.kernels.clear_accumulators);
         launch.arg(&mut self.buffers.d_accumulators).arg(&num_docs);
         // SAFETY: the arguments are those of `clear_accumulators` in kernels/ding/score.cu; there is one accumulator

@@ -3,37 +3,24 @@
 use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaEvent, DriverError};
 use tandem_engine::search::device::GpuError;
+use tandem_model::base::named::named_enum;
 
 use super::context::PublishedGpu;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
-    Initialization,
-    /// Decoding exceptions, documents and, for OR, frequencies.
-    Decompression,
-    /// Looking up and compacting.
-    Intersection,
-    /// Fetching frequencies and adding scores.
-    Scoring,
-    /// Building the heap's levels above the scores.
-    HeapBuilding,
-    /// Extracting the best documents one after another.
-    TakingOut,
-}
-
-impl Stage {
-    /// All stages, in the order of a query.
-    pub(crate) const ALL: [Stage; 6] = [
-        Stage::Initialization,
-        Stage::Decompression,
-        Stage::Intersection,
-        Stage::Scoring,
-        Stage::HeapBuilding,
-        Stage::TakingOut,
-    ];
-
-    pub(crate) fn name(self) -> &'static str {
-        ["initialization", "decompression", "intersection", "scoring", "heap", "taking out"][self as usize]
+named_enum! {
+    /// A stage of a query.
+    pub(crate) enum Stage {
+        Initialization = "initialization",
+        /// Decoding exceptions, documents and, for OR, frequencies.
+        Decompression = "decompression",
+        /// Looking up and compacting.
+        Intersection = "intersection",
+        /// Fetching frequencies and adding scores.
+        Scoring = "scoring",
+        /// Building the heap's levels above the scores.
+        HeapBuilding = "heap",
+        /// Extracting the best documents one after another.
+        TakingOut = "taking out",
     }
 }
 

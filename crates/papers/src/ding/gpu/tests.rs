@@ -4,19 +4,17 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, DevicePtrMut};
 use proptest::prelude::*;
-use tandem_engine::index::{Bm25, Index};
+use tandem_engine::index::Bm25;
 use tandem_engine::query::Query;
 use tandem_engine::search::cpu::CpuExecutor;
 use tandem_engine::search::device::GpuError;
 use tandem_engine::search::gpu::MAX_K;
 use tandem_engine::search::{Executor, Hit, TopK};
-use tandem_model::base::ids::{DocId, QueryId, TermId};
+use tandem_model::base::ids::{DocId, QueryId};
 use tandem_model::base::random::Random;
 use tandem_model::traffic::Mode;
 
 use super::arena::{Arena, Source, Tree};
-use super::cache::requests_of;
-use super::cached::{CachedSearch, LockedLists};
 use super::heap::{Heap, Scores};
 use super::kernels::{Count, HEAP_DEGREE};
 use super::lists::HostLists;
@@ -28,8 +26,7 @@ use super::stages::Stage;
 use super::twin;
 use super::{PforBatch, PublishedGpu, RiceBatch};
 use crate::codec::{Codec, Column, PForDelta, Rice};
-use crate::context::terms_of;
-use crate::test_support::{bits, gpu_or_skip, sized, with_a_hang};
+use crate::test_support::{bits, bursty_index, freqs, gpu_or_skip, sized, with_a_hang};
 
 /// Returns the number of elements of `b` below each of `a`, with `strides.len() - 1` levels of recursion. `strides` are
 /// those of [`strides`].
@@ -146,11 +143,6 @@ fn hard_freqs(lists: &[Vec<u32>]) -> Vec<Vec<u32>> {
     all.push((0..600).map(|i| if i % 3 == 0 { u32::MAX } else { 1 + i }).collect());
     all.extend(lists.iter().map(|list| freqs(7, list.len())));
     all
-}
-
-fn freqs(seed: u64, len: usize) -> Vec<u32> {
-    let mut random = Random::new(seed, 1);
-    (0..len).map(|_| 1 + if random.below(10) == 0 { random.below(1 << 20) } else { random.below(4) }).collect()
 }
 
 /// Decodes a tree as the kernels do.
@@ -334,31 +326,6 @@ fn gpu_intersects_lists_at_every_level_of_recursion() {
     }
 }
 
-/// Makes an index with terms `t0` and so on. Lengths are around those of blocks, and documents come in runs, so that
-/// some blocks are needed and others are not.
-fn bursty_index(random: &mut Random) -> (Arc<Index>, Vec<TermId>) {
-    let num_docs = 60_000_u32;
-    let lens = [1, 2, 100, 127, 128, 129, 511, 513, 3000, 20_000, 59_999, 60_000];
-    let lists: Vec<(String, Vec<(u32, u32)>)> = lens
-        .iter()
-        .enumerate()
-        .map(|(term, &len)| {
-            let mut docs: Vec<u32> = (0..num_docs).collect();
-            while docs.len() > len {
-                let surplus = docs.len() - len;
-                let start = random.below(docs.len() as u32) as usize;
-                let run = (1 + random.below(1 + num_docs / 50) as usize).min(surplus).min(docs.len() - start);
-                docs.drain(start..start + run);
-            }
-            let freqs = freqs(term as u64, len);
-            (format!("t{term}"), docs.into_iter().zip(freqs).collect())
-        })
-        .collect();
-    let index = Arc::new(Index::from_lists(&lists).unwrap());
-    let terms = lists.iter().map(|(name, _)| index.term(name).unwrap()).collect();
-    (index, terms)
-}
-
 #[test]
 fn gpu_finds_the_same_documents_as_the_cpu_in_all_modes() {
     let Some(gpu) = open() else { return };
@@ -389,83 +356,6 @@ fn gpu_finds_the_same_documents_as_the_cpu_in_all_modes() {
             search.search(&none, mode, 10, true, &mut found).unwrap();
             assert!(found.is_empty());
         }
-    }
-}
-
-/// Makes queries of one to four terms, most of which are among a few.
-fn log(index: &Index, num_terms: u32, num_queries: u32, random: &mut Random) -> Vec<Query> {
-    let mut term = || {
-        let most = random.below(num_terms);
-        format!("t{}", random.below(1 + most))
-    };
-    let query = |number: u32| {
-        let names: Vec<String> = (0..1 + number % 4).map(|_| term()).collect();
-        Query::prepare(QueryId(number), "q", &names, index).unwrap()
-    };
-    (0..num_queries).map(query).collect()
-}
-
-#[test]
-fn a_larger_cache_moves_less_and_a_whole_one_each_list_once() {
-    let mut random = Random::new(5, 0);
-    let (index, terms) = bursty_index(&mut random);
-    let lists = HostLists::encode(&index, &terms, Bm25::default(), PForDelta::new(1)).unwrap();
-    let queries = log(&index, terms.len() as u32, 400, &mut random);
-    let largest = queries.iter().map(|query| lists.bytes_of(query)).max().unwrap();
-    let named: usize = queries.iter().map(|query| query.terms.len()).sum();
-    let mut before = u64::MAX;
-    for budget in [largest, (largest + lists.bytes()) / 2, lists.bytes()] {
-        let requests = requests_of(&lists, budget, &[], &queries).unwrap();
-        assert_eq!((requests.queries, requests.lists), (queries.len(), named));
-        assert!(requests.moved_bytes <= before, "{requests:?}");
-        before = requests.moved_bytes;
-    }
-    let whole = requests_of(&lists, lists.bytes(), &[], &queries).unwrap();
-    assert_eq!(whole.lists - whole.hits, terms_of(&queries).len());
-    let again = requests_of(&lists, lists.bytes(), &queries, &queries).unwrap();
-    assert_eq!((again.hits, again.moved_bytes), (named, 0));
-    assert!(requests_of(&lists, largest - 1, &[], &queries).is_err());
-}
-
-#[test]
-fn gpu_answers_from_cached_lists_are_those_from_resident_ones() {
-    let Some(gpu) = open() else { return };
-    let mut random = Random::new(5, 0);
-    let (index, terms) = bursty_index(&mut random);
-    for levels in [0, 1, 3] {
-        let lists = Arc::new(HostLists::encode(&index, &terms, Bm25::default(), PForDelta::new(levels)).unwrap());
-        let locked = Arc::new(LockedLists::new(&gpu, &lists).unwrap());
-        let mut resident = PublishedSearch::upload(&gpu, &lists).unwrap();
-        let queries = log(&index, terms.len() as u32, sized(300, 12), &mut random);
-        let largest = queries.iter().map(|query| lists.bytes_of(query)).max().unwrap();
-        let mut has_moved_lists = false;
-        for mode in Mode::ALL {
-            let mut expected = Vec::new();
-            for query in &queries {
-                let mut hits = Vec::new();
-                resident.search(query, mode, 10, false, &mut hits).unwrap();
-                expected.push(hits);
-            }
-            for budget in [largest, largest + largest / 7, lists.bytes() * 9 / 10, lists.bytes()] {
-                for ahead in sized(&[0, 1, 3][..], &[1]) {
-                    let mut cached = CachedSearch::new(&locked, budget.max(largest)).unwrap();
-                    cached.poison().unwrap();
-                    let mut answers = Vec::new();
-                    let stream = cached.run(&queries, mode, 10, *ahead, &mut answers).unwrap();
-                    let what = format!("{mode}, {levels} levels, {budget} bytes, {ahead} ahead");
-                    assert_eq!(answers.len(), expected.len(), "{what}");
-                    assert!(answers.iter().zip(&expected).all(|(hits, own)| bits(hits) == bits(own)), "{what}");
-                    assert_eq!(stream.requests.queries, queries.len());
-                    if *ahead == 0 {
-                        assert_eq!(stream.requests, requests_of(&lists, budget, &[], &queries).unwrap());
-                    }
-                    has_moved_lists |= stream.requests.compactions > 0;
-                }
-            }
-        }
-        assert!(has_moved_lists || std::env::var_os("TANDEM_SANITIZER").is_some());
-        let mut small = CachedSearch::new(&locked, largest - 16).unwrap();
-        assert!(small.run(&queries, Mode::And, 10, 1, &mut Vec::new()).is_err());
     }
 }
 
@@ -501,24 +391,21 @@ fn gpu_heap_gives_the_best_in_order() {
 }
 
 #[test]
-fn a_hang_ends_queries_caches_and_decoding_in_an_error() {
-    let name = "ding::gpu::tests::a_hang_ends_queries_caches_and_decoding_in_an_error";
+fn a_hang_ends_queries_and_decoding_in_an_error() {
+    let name = "ding::gpu::tests::a_hang_ends_queries_and_decoding_in_an_error";
     with_a_hang(name, |hang| {
         let gpu = PublishedGpu::open().unwrap();
         let mut random = Random::new(3, 0);
         let (index, terms) = bursty_index(&mut random);
         let lists = Arc::new(HostLists::encode(&index, &terms, Bm25::default(), PForDelta::new(1)).unwrap());
         let mut resident = PublishedSearch::upload(&gpu, &lists).unwrap();
-        let mut cached = CachedSearch::new(&Arc::new(LockedLists::new(&gpu, &lists).unwrap()), lists.bytes()).unwrap();
         let encoded = Rice.encode_list(Column::Docs, &docs(1, 1000, 4)).unwrap();
         let batch = RiceBatch::upload(&gpu, [&encoded[..]]).unwrap();
-        let queries = log(&index, terms.len() as u32, 3, &mut random);
-        resident.search(&queries[0], Mode::And, 10, false, &mut Vec::new()).unwrap();
-        cached.run(&queries, Mode::And, 10, 1, &mut Vec::new()).unwrap();
+        let query = Query::prepare(QueryId(0), "q", &["t0", "t1"], &index).unwrap();
+        resident.search(&query, Mode::And, 10, false, &mut Vec::new()).unwrap();
         hang();
         let errors = [
-            resident.search(&queries[0], Mode::And, 10, false, &mut Vec::new()).unwrap_err().to_string(),
-            cached.run(&queries, Mode::And, 10, 1, &mut Vec::new()).unwrap_err().to_string(),
+            resident.search(&query, Mode::And, 10, false, &mut Vec::new()).unwrap_err().to_string(),
             batch.decode().and_then(|()| batch.docs(0)).unwrap_err().to_string(),
             gpu.time_us(1, || Ok(())).unwrap_err().to_string(),
             PublishedGpu::open().unwrap_err().to_string(),

@@ -21,33 +21,25 @@
 //! Sources: Broder, Carmel, Herscovici, Soffer, Zien, "Efficient query evaluation using a two-level retrieval process", CIKM
 //! 2003; Ding and Suel, "Faster Top-k Document Retrieval Using Block-Max Indexes", SIGIR 2011.
 
+use tandem_model::base::named::named_enum;
+
 use super::cursor::{Cursor, END};
 use super::scan::Scan;
 use crate::codec::CodecError;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Strategy {
-    And,
-    /// Documents with any term; every posting is scored.
-    Or,
-    /// `Or` without documents that the best scores of lists exclude.
-    Wand,
-    /// `Wand` without documents that the best scores of blocks exclude.
-    Bmw,
+named_enum! {
+    pub(crate) enum Strategy {
+        And = "AND",
+        /// Documents with any term; every posting is scored.
+        Or = "OR",
+        /// `Or` without documents that the best scores of lists exclude.
+        Wand = "WAND",
+        /// `Wand` without documents that the best scores of blocks exclude.
+        Bmw = "BMW",
+    }
 }
 
 impl Strategy {
-    pub(crate) const ALL: [Self; 4] = [Self::And, Self::Or, Self::Wand, Self::Bmw];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::And => "AND",
-            Self::Or => "OR",
-            Self::Wand => "WAND",
-            Self::Bmw => "BMW",
-        }
-    }
-
     /// Offers all documents of the range that may be among its best.
     pub(crate) fn run(self, scan: &mut Scan<'_>) -> Result<(), CodecError> {
         match self {

@@ -22,13 +22,13 @@ use super::core::Core;
 #[derive(Debug)]
 pub(crate) struct Gang {
     master: Core,
-    shared: Arc<Shared>,
+    shared: Arc<GangState>,
     threads: Vec<JoinHandle<()>>,
     best: TopK,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct GangState {
     query: Mutex<(Vec<QueryTerm>, usize)>,
     /// Number of queries; a change announces a new one.
     epoch: AtomicUsize,
@@ -46,7 +46,7 @@ impl Gang {
     pub(crate) fn spawn(mut cores: Vec<Core>, machine: &Cores) -> Result<Self, ExecError> {
         let others = cores.split_off(1);
         let master = cores.remove(0);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(GangState {
             query: Mutex::default(),
             epoch: AtomicUsize::new(0),
             is_closed: AtomicBool::new(false),
@@ -67,7 +67,7 @@ impl Gang {
     }
 }
 
-impl Shared {
+impl GangState {
     /// Runs a thread: waits for a query, searches its range, and repeats.
     fn work(&self, mut core: Core, number: usize) {
         let mut seen = 0;

@@ -60,7 +60,7 @@ struct Candidates {
 ///
 /// A task takes tens of microseconds, and a thread that sleeps on a lock wakes later than that. So the pools are queues without locks,
 /// and threads reuse the memory of candidates instead of freeing that of another thread, which locks the allocator.
-struct Shared<'a> {
+struct PoolState<'a> {
     lists: &'a CodedLists,
     clock: Instant,
     k: usize,
@@ -86,7 +86,7 @@ pub(crate) fn serve_by_tasks(
     cores: &Cores,
 ) -> Result<Vec<Served>, ExecError> {
     stream.queries.iter().try_for_each(|query| check(query, stream.k))?;
-    let shared = Shared {
+    let shared = PoolState {
         lists,
         clock: stream.start(),
         k: stream.k,
@@ -122,7 +122,7 @@ pub(crate) fn serve_by_tasks(
     Ok(served)
 }
 
-impl Shared<'_> {
+impl PoolState<'_> {
     /// Algorithm 2: cuts queries while the pool is small, else works like the others, until all queries are answered or
     /// a consumer `is_broken`.
     fn produce(&self, stream: &Stream<'_>, threshold: usize, is_broken: impl Fn() -> bool) {

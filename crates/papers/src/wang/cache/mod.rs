@@ -17,11 +17,8 @@
 pub(crate) mod admission;
 pub(crate) mod batches;
 pub(crate) mod model;
-pub(crate) mod placed;
 pub(crate) mod prefixes;
 pub(crate) mod sizes;
-pub(crate) mod space;
-pub(crate) mod store;
 pub(crate) mod visits;
 
 #[cfg(test)]

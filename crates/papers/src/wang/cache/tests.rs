@@ -1,17 +1,12 @@
 //! Laws of the cache on random lists and logs.
 
-use std::collections::BTreeSet;
-
 use proptest::prelude::*;
 
 use super::admission::{Admission, AdmissionPolicy};
 use super::batches::{Batch, BatchMaker, BatchTrace, Footprint};
 use super::model::{Fit, ThroughputModel};
-use super::placed::PlacedLists;
 use super::prefixes::Prefixes;
 use super::sizes::Sizes;
-use super::space::{Move, Space};
-use super::store::ListStore;
 use super::visits::{CACHE_BLOCK_LEN, Visits};
 use crate::error::CacheError;
 
@@ -66,20 +61,6 @@ fn visits_of(sizes: &Lens, log: &[Vec<u32>], depths: &[Vec<u32>]) -> Visits {
         }
     }
     visits
-}
-
-type Pins = Vec<(Vec<(u32, u64)>, bool)>;
-
-/// Bytes of lists, and steps: lists to pin with their bytes, and whether the oldest pins are released first.
-fn lens_and_pins() -> impl Strategy<Value = (Vec<u64>, Pins)> {
-    let steps = prop::collection::vec((prop::collection::btree_set(0_usize..30, 1..5), any::<bool>()), 1..80);
-    (prop::collection::vec(1_u64..100, 4..30), steps).prop_map(|(lens, steps)| {
-        let lists = |lists: BTreeSet<usize>| {
-            lists.into_iter().filter(|&list| list < lens.len()).map(|list| (list as u32, lens[list])).collect()
-        };
-        let steps = steps.into_iter().map(|(of, is_release)| (lists(of), is_release)).collect();
-        (lens, steps)
-    })
 }
 
 proptest! {
@@ -194,76 +175,6 @@ proptest! {
     }
 
     #[test]
-    fn the_store_keeps_its_budget_and_what_is_pinned(
-        (lens, steps) in lens_and_pins(), budget in 50_u64..600, half_life in 1.0_f64..50.0,
-    ) {
-        let mut store = ListStore::new(lens.len(), budget, half_life);
-        let mut pinned: Vec<Vec<(u32, u64)>> = Vec::new();
-        for (lists, is_release) in steps {
-            if is_release && !pinned.is_empty() {
-                store.unpin(&pinned.remove(0));
-            }
-            let was_held: Vec<bool> = lists.iter().map(|&(list, _)| store.holds(list)).collect();
-            if let Ok(found) = store.pin(&lists) {
-                let hits: u64 = lists.iter().zip(&was_held).filter(|&(_, &held)| held).map(|(&(_, bytes), _)| bytes).sum();
-                prop_assert_eq!(found.hit_bytes, hits);
-                prop_assert_eq!(found.hit_bytes + found.miss_bytes, lists.iter().map(|&(_, bytes)| bytes).sum::<u64>());
-                pinned.push(lists);
-            } else {
-                // Only pinned lists can prevent a pin.
-                let mut held: Vec<(u32, u64)> = pinned.iter().flatten().chain(&lists).copied().collect();
-                held.sort_unstable();
-                held.dedup();
-                prop_assert!(held.iter().map(|&(_, bytes)| bytes).sum::<u64>() > budget);
-            }
-            prop_assert!(store.used_bytes() <= budget);
-            prop_assert!(pinned.iter().flatten().all(|&(list, _)| store.holds(list)));
-            let held: u64 = (0..lens.len()).filter(|&list| store.holds(list as u32)).map(|list| lens[list]).sum();
-            prop_assert_eq!(held, store.used_bytes());
-        }
-    }
-
-    #[test]
-    fn placed_lists_keep_their_bytes_wherever_they_move(
-        (lens, steps) in lens_and_pins(), budget in 50_u64..600, half_life in 1.0_f64..50.0,
-    ) {
-        let mut placed = PlacedLists::new(lens.len(), budget, half_life);
-        // Places must not change hits and misses, so that a plain store gives the expected ones.
-        let mut store = ListStore::new(lens.len(), budget, half_life);
-        let mut memory = vec![u32::MAX; budget as usize];
-        let mut pinned: Vec<Vec<(u32, u64)>> = Vec::new();
-        for (lists, is_release) in steps {
-            if is_release && !pinned.is_empty() {
-                let lists = pinned.remove(0);
-                placed.unpin(&lists);
-                store.unpin(&lists);
-            }
-            match (placed.pin(&lists), store.pin(&lists)) {
-                (Ok(arrivals), Ok(expected)) => {
-                    prop_assert_eq!(&arrivals.misses, &expected.misses);
-                    prop_assert_eq!((arrivals.hit_bytes, arrivals.miss_bytes), (expected.hit_bytes, expected.miss_bytes));
-                    for Move { from, to, len } in arrivals.moves {
-                        prop_assert!(to < from);
-                        memory.copy_within(from as usize..(from + len) as usize, to as usize);
-                    }
-                    for list in arrivals.misses {
-                        let place = placed.place_of(list).unwrap() as usize;
-                        memory[place..][..lens[list as usize] as usize].fill(list);
-                    }
-                    pinned.push(lists);
-                }
-                (placed, expected) => prop_assert_eq!(placed.err(), expected.err()),
-            }
-            for list in 0..lens.len() as u32 {
-                let place = placed.place_of(list);
-                prop_assert_eq!(place.is_some(), store.holds(list));
-                let Some(place) = place else { continue };
-                prop_assert!(memory[place as usize..][..lens[list as usize] as usize].iter().all(|&held| held == list));
-            }
-        }
-    }
-
-    #[test]
     fn a_fit_finds_what_made_its_points(constant in 0.1_f64..100.0, inverse in 0.0_f64..1e4) {
         let points: Vec<(f64, f64)> = [1.0, 10.0, 64.0, 500.0, 9000.0].map(|x| (x, constant + inverse / x)).to_vec();
         let fit = Fit::of(&points);
@@ -351,22 +262,4 @@ fn bad_shares_and_small_buffers_are_refused_with_figures() {
     let error = BatchMaker::new(&sizes, &none, FOOTPRINT, 500).trace(&[vec![0_u32]], 10).unwrap_err();
     assert_eq!(error, CacheError::BufferTooSmall { buffer_bytes: 500, needed_bytes: 884, num_queries: 1 });
     assert!(error.to_string().contains("the smallest needs 884 bytes"));
-}
-
-#[test]
-fn a_memory_in_pieces_is_put_together() {
-    let mut space = Space::new(5, 100);
-    assert_eq!([0, 1, 2].map(|list| space.place(list, 30)), [Some(0), Some(30), Some(60)]);
-    space.free(0);
-    space.free(2);
-    // Two gaps have 70 free.
-    assert_eq!(space.place(3, 45), None);
-    assert_eq!(space.compact(), [Move { from: 30, to: 0, len: 30 }]);
-    assert_eq!((space.place(3, 45), space.place_of(1)), (Some(30), Some(0)));
-    // The lowest gap that is large enough is used.
-    assert_eq!((space.place(4, 25), space.place(2, 1)), (Some(75), None));
-    // Adjacent lists move together.
-    space.free(1);
-    assert_eq!(space.compact(), [Move { from: 30, to: 0, len: 70 }]);
-    assert_eq!([3, 4].map(|list| space.place_of(list)), [Some(0), Some(45)]);
 }

@@ -29,7 +29,7 @@ pub(crate) enum Grant {
 }
 
 #[derive(Debug)]
-enum Source {
+enum GrantSource {
     Stream { collection: Collection, read_before: VecDeque<Batch> },
     Files { paths: Vec<PathBuf> },
 }
@@ -44,7 +44,7 @@ pub(crate) struct Grants {
 
 #[derive(Debug)]
 struct Inside {
-    source: Source,
+    source: GrantSource,
     turn: u64,
     is_over: bool,
     reading_s: f64,
@@ -57,9 +57,9 @@ impl Grants {
         let is_small_file =
             |path: &PathBuf| path.metadata().is_ok_and(|file| file.is_file() && file.len() <= buffer_bytes);
         let source = if paths.len() > 1 && paths.iter().all(is_small_file) {
-            Source::Files { paths }
+            GrantSource::Files { paths }
         } else {
-            Source::Stream { collection, read_before: VecDeque::new() }
+            GrantSource::Stream { collection, read_before: VecDeque::new() }
         };
         let inside = Inside { source, turn: 0, is_over: false, reading_s: 0.0 };
         Self { inside: Mutex::new(inside), changed: Condvar::new(), buffer_bytes }
@@ -73,14 +73,14 @@ impl Grants {
         mut visit: impl FnMut(&Batch) -> Result<(), InputError>,
     ) -> Result<(), InputError> {
         match &mut self.lock().source {
-            Source::Stream { collection, read_before } => {
+            GrantSource::Stream { collection, read_before } => {
                 if let Some(batch) = collection.next_batch()? {
                     let visited = visit(&batch);
                     read_before.push_back(batch);
                     visited?;
                 }
             }
-            Source::Files { paths } => {
+            GrantSource::Files { paths } => {
                 // A few small files are enough, because the sample must be cheap.
                 let bytes: u64 = paths.iter().filter_map(|path| path.metadata().ok()).map(|file| file.len()).sum();
                 let most = ((bytes / SAMPLED_EVERY_BYTES) as usize).clamp(LEAST_SAMPLED, most);
@@ -132,7 +132,7 @@ impl Grants {
 impl Inside {
     fn read(&mut self, number: u64, buffer_bytes: u64) -> Result<Option<Grant>, InputError> {
         match &mut self.source {
-            Source::Stream { collection, read_before } => {
+            GrantSource::Stream { collection, read_before } => {
                 let (mut batches, mut bytes) = (Vec::new(), 0);
                 while bytes < buffer_bytes {
                     let batch = match read_before.pop_front() {
@@ -145,7 +145,7 @@ impl Inside {
                 }
                 Ok((!batches.is_empty()).then_some(Grant::Batches(batches)))
             }
-            Source::Files { paths } => {
+            GrantSource::Files { paths } => {
                 let Some(path) = paths.get(number as usize) else { return Ok(None) };
                 let bytes = std::fs::read(path).map_err(|e| InputError::file(path, format!("cannot read: {e}")))?;
                 Ok(Some(Grant::File(number as u32, path.clone(), bytes)))

@@ -64,7 +64,7 @@ pub struct TrieIndexer {
 }
 
 #[derive(Debug)]
-struct Worker {
+struct SlotWorker {
     indexer: Box<dyn SlotIndexer>,
     is_gpu: bool,
     slots: Vec<u16>,
@@ -72,10 +72,7 @@ struct Worker {
 }
 
 impl TrieIndexer {
-    /// Opens the GPUs.
-    ///
-    /// # Errors
-    /// Fails if there are fewer usable GPUs.
+    /// Opens the GPUs. Fails if there are fewer usable GPUs.
     pub fn new(options: TrieOptions) -> Result<Self, GpuError> {
         let gpus = (0..options.gpus).map(super::gpu::open).collect::<Result<_, _>>()?;
         Ok(Self { options, gpus, report: TrieReport::default() })
@@ -88,7 +85,6 @@ impl TrieIndexer {
     }
 
     /// Returns the report of the last build.
-    #[must_use]
     pub fn report(&self) -> &TrieReport {
         &self.report
     }
@@ -100,10 +96,7 @@ impl TrieIndexer {
         Grants::new(collection, bytes.clamp(LEAST_BUFFER_BYTES, MOST_BUFFER_BYTES))
     }
 
-    /// Parses a collection without indexing it; returns the times.
-    ///
-    /// # Errors
-    /// Fails like [`Indexer::invert`].
+    /// Parses a collection without indexing it; returns the times. Fails like [`Indexer::invert`].
     pub fn parse_alone(
         &mut self,
         collection: Collection,
@@ -164,7 +157,7 @@ impl Indexer for TrieIndexer {
         summary.runs_on_disk = runs.len();
 
         let began = Instant::now();
-        let finish = |worker: &mut Worker| worker.indexer.finish();
+        let finish = |worker: &mut SlotWorker| worker.indexer.finish();
         let parts = workers.iter_mut().map(finish).collect::<Result<_, _>>();
         let parts = parts.map_err(|e: GpuError| BuildError::Run { path: dir.to_owned(), message: e.to_string() })?;
         let dictionary = Combined::new(parts, owners);
@@ -190,12 +183,12 @@ impl TrieIndexer {
         Ok(split(&tokens, self.options.cpu_indexers, self.gpus.len()))
     }
 
-    fn workers(&mut self, owners: &[u16]) -> Vec<Worker> {
+    fn workers(&mut self, owners: &[u16]) -> Vec<SlotWorker> {
         let cpus = (0..self.options.cpu_indexers).map(|_| -> Box<dyn SlotIndexer> { Box::<CpuIndexer>::default() });
         let gpus = std::mem::take(&mut self.gpus);
         let indexers = cpus.map(|cpu| (cpu, false)).chain(gpus.into_iter().map(|gpu| (gpu, true)));
-        let mut workers: Vec<Worker> = indexers
-            .map(|(indexer, is_gpu)| Worker { indexer, is_gpu, slots: Vec::new(), sections: Sections::default() })
+        let mut workers: Vec<SlotWorker> = indexers
+            .map(|(indexer, is_gpu)| SlotWorker { indexer, is_gpu, slots: Vec::new(), sections: Sections::default() })
             .collect();
         for (slot, &owner) in (0..).zip(owners) {
             workers[usize::from(owner)].slots.push(slot);
@@ -220,9 +213,9 @@ fn write_dictionary(dictionary: &Combined, path: &Path) -> Result<(), BuildError
     written.map_err(|e| BuildError::of(path, "cannot write", &e))
 }
 
-fn part_reports(workers: &[Worker], dictionary: &Combined, runs: &[RunReport]) -> Vec<PartReport> {
+fn part_reports(workers: &[SlotWorker], dictionary: &Combined, runs: &[RunReport]) -> Vec<PartReport> {
     let parts = workers.iter().zip(dictionary.parts()).enumerate();
-    let report = |(place, (worker, part)): (usize, (&Worker, &Dictionary))| PartReport {
+    let report = |(place, (worker, part)): (usize, (&SlotWorker, &Dictionary))| PartReport {
         is_gpu: worker.is_gpu,
         slots: worker.slots.len(),
         tokens: runs.iter().map(|run| run.part_tokens[place]).sum(),
@@ -234,7 +227,7 @@ fn part_reports(workers: &[Worker], dictionary: &Combined, runs: &[RunReport]) -
 
 /// Indexes one run into its file.
 fn index_run(
-    workers: &mut [Worker],
+    workers: &mut [SlotWorker],
     buffer: &Buffer,
     first_doc: u32,
     path: &Path,

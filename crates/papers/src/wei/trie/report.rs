@@ -61,25 +61,21 @@ pub struct PartReport {
 
 impl TrieReport {
     /// Returns the sum of a time over all runs.
-    #[must_use]
     pub fn sum(&self, of: fn(&RunReport) -> f64) -> f64 {
         self.runs.iter().map(of).sum()
     }
 
     /// Returns the bytes of indexed text.
-    #[must_use]
     pub fn text_bytes(&self) -> u64 {
         self.runs.iter().map(|run| run.text_bytes).sum()
     }
 
     /// Returns the number of indexed tokens.
-    #[must_use]
     pub fn tokens(&self) -> u64 {
         self.runs.iter().map(|run| run.tokens).sum()
     }
 
     /// Returns the time from the sample to the dictionary on disk, the paper's total time.
-    #[must_use]
     pub fn total_s(&self) -> f64 {
         self.sampling_s + self.indexers_s + self.combining_s + self.writing_s
     }

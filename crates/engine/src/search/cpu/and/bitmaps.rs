@@ -10,8 +10,8 @@
 //! Once k documents are known, a tile is skipped if the best impacts of all lists' blocks in it cannot reach them
 //! together.
 
+use super::bounds::Intersection;
 use super::candidates::Candidates;
-use super::conjunction::Intersection;
 use crate::search::TopK;
 use crate::search::cpu::blocks::bitmap_tile::{TILE_DOCS, TILE_WORDS, Tile, TilePostings};
 use crate::search::cpu::blocks::search::find_block;

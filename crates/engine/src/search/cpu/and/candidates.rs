@@ -14,7 +14,7 @@
 
 use std::ops::Range;
 
-use super::conjunction::Intersection;
+use super::bounds::Intersection;
 use crate::index::{BLOCK_LEN, PostingList, Probe};
 use crate::search::TopK;
 use crate::search::cpu::blocks::search::{first_geq, intersect};
@@ -281,7 +281,7 @@ impl Drop for Sieve<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_model::base::ids::DocId;
+    use tandem_base::base::ids::DocId;
 
     #[test]
     fn candidates_are_found_together_wherever_they_lie() {

@@ -1,10 +1,11 @@
 //! Entry of the conjunctions: bounds, memory, and choice of the algorithm.
 
+use super::bounds::{Intersection, SumBounds};
 use super::candidates::Candidates;
 use super::small_vs_small::Sieves;
 use super::{bitmaps, small_vs_small};
 use crate::search::TopK;
-use crate::search::cpu::blocks::term::{SearchScope, Term};
+use crate::search::cpu::blocks::term::SearchScope;
 use crate::search::cpu::scoring::threshold::Slack;
 
 #[derive(Debug)]
@@ -14,22 +15,6 @@ pub(crate) struct Conjunction {
     /// The current block of each list, for [`bitmaps`].
     blocks: Vec<usize>,
     candidates: Candidates,
-}
-
-#[derive(Debug)]
-pub(crate) struct SumBounds {
-    pub(crate) slack: Slack,
-    /// By term: sum over it and all later terms, with a final 0.
-    pub(crate) from: Vec<f32>,
-    /// By term: sum over the terms between the first and it.
-    pub(crate) between: Vec<f32>,
-}
-
-/// The input of an intersection.
-#[derive(Clone, Copy)]
-pub(crate) struct Intersection<'a> {
-    pub(crate) scope: SearchScope<'a>,
-    pub(crate) bounds: &'a SumBounds,
 }
 
 impl Default for Conjunction {
@@ -53,22 +38,6 @@ impl Conjunction {
         } else {
             sieves.reset(terms, norms.len());
             small_vs_small::search(Intersection { scope, bounds }, sieves, candidates, best);
-        }
-    }
-}
-
-impl SumBounds {
-    fn fill(&mut self, terms: &[Term<'_>]) {
-        self.slack = Slack::of(terms.len());
-        self.from.clear();
-        self.from.resize(terms.len() + 1, 0.0);
-        self.between.clear();
-        self.between.resize(terms.len(), 0.0);
-        for (t, term) in terms.iter().enumerate().rev() {
-            self.from[t] = self.from[t + 1] + term.bound;
-        }
-        for t in 2..terms.len() {
-            self.between[t] = self.between[t - 1] + terms[t - 1].bound;
         }
     }
 }

@@ -8,6 +8,7 @@
 //! `conjunction.rs` chooses and owns the memory. Both keep and score their results in `candidates.rs`.
 
 mod bitmaps;
+mod bounds;
 mod candidates;
 pub(crate) mod conjunction;
 mod small_vs_small;

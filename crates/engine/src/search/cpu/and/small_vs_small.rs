@@ -19,10 +19,10 @@
 //!
 //! A single list is scored as it is decoded. If all lists are dense, `bitmaps.rs` decodes no block.
 
-use tandem_model::base::ids::DocId;
+use tandem_base::base::ids::DocId;
 
+use super::bounds::Intersection;
 use super::candidates::Candidates;
-use super::conjunction::Intersection;
 use crate::index::{BLOCK_LEN, BlockBuffer};
 use crate::search::TopK;
 use crate::search::cpu::blocks::search::{find_block, first_geq};

@@ -1,6 +1,6 @@
 //! The blocks of a list one after another, decoded and scored as a whole, read window by window.
 
-use tandem_model::base::ids::DocId;
+use tandem_base::base::ids::DocId;
 
 use super::search::{find_block, first_geq};
 use super::term::Term;

@@ -20,8 +20,8 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
-use tandem_model::base::machine::Class;
-use tandem_model::traffic::Mode;
+use tandem_base::base::machine::Class;
+use tandem_base::traffic::Mode;
 
 use crate::query::Query;
 use crate::search::cpu::executor::CpuExecutor;
@@ -34,13 +34,11 @@ use crate::search::cpu::multicore::worker::{LONG_TASKS, Worker};
 use crate::search::{ExecError, Execution, Executor, Help, Hit, check};
 
 /// An adaptive executor for each of `workers` cores. Their driver must call [`Executor::help`] on idle ones.
-#[must_use]
 pub fn adaptive_lanes(executor: &CpuExecutor, workers: usize) -> Vec<Box<dyn Executor>> {
     lanes(executor, workers, true)
 }
 
 /// An INTER executor for each of `workers` cores, which answers whole queries on its own. A scheduler may name helpers.
-#[must_use]
 pub fn inter_lanes(executor: &CpuExecutor, workers: usize) -> Vec<Box<dyn Executor>> {
     lanes(executor, workers, false)
 }

@@ -14,7 +14,6 @@ pub struct Cores {
 
 impl Cores {
     /// The cores of this machine. Call this before threads are pinned, since a pinned thread sees its own core only.
-    #[must_use]
     pub fn of_this_machine() -> Self {
         let cores = core_affinity::get_core_ids().unwrap_or_default();
         let (first, second): (Vec<CoreId>, Vec<CoreId>) = cores.iter().partition(|core| is_first_half(core.id));
@@ -24,31 +23,26 @@ impl Cores {
     }
 
     /// As many physical cores, without asking this machine.
-    #[must_use]
     pub fn numbered(count: usize) -> Self {
         Self { order: (0..count).map(|id| CoreId { id }).collect(), physical: count }
     }
 
     /// The number of hardware threads.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.order.len()
     }
 
     /// Whether this process may use hardware thread `id`.
-    #[must_use]
     pub fn contains(&self, id: usize) -> bool {
         self.order.iter().any(|core| core.id == id)
     }
 
     /// Whether no core is known, so that nothing can be pinned.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
 
     /// The number of different physical cores.
-    #[must_use]
     pub fn num_physical(&self) -> usize {
         self.physical
     }

@@ -7,9 +7,9 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use tandem_model::base::random::mix;
-use tandem_model::base::time::Nanos;
-use tandem_model::traffic::Mode;
+use tandem_base::base::random::mix;
+use tandem_base::base::time::Nanos;
+use tandem_base::traffic::Mode;
 
 use super::cores::Cores;
 use super::idle::Backoff;
@@ -96,9 +96,7 @@ struct Queue {
 }
 
 /// Answers a stream of queries in its order. Each lane gets a thread, pinned to the core of its number in `cores`.
-///
-/// # Errors
-/// The first error of a lane. The other lanes then stop.
+/// Fails with the first error of a lane. The other lanes then stop.
 pub fn serve(lanes: &mut [Box<dyn Executor>], stream: &Stream<'_>, cores: &Cores) -> Result<Vec<Served>, ExecError> {
     let queue = Queue::default();
     let is_crowded = cores.len() < lanes.len();

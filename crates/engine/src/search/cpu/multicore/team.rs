@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tandem_model::traffic::Mode;
+use tandem_base::traffic::Mode;
 
 use super::cores::Cores;
 use super::idle::{Backoff, ParkedThreads};
-use super::pool::slot::{Slot, TaskPool};
+use super::pool::slot::TaskPool;
 use super::worker::Worker;
 use crate::query::Query;
 use crate::search::cpu::executor::Pass;
@@ -24,12 +24,12 @@ const POLL: Duration = Duration::from_millis(2);
 pub(crate) struct Team {
     /// The caller's own worker.
     pub(crate) worker: Worker,
-    shared: Arc<Shared>,
+    shared: Arc<TeamState>,
     threads: Vec<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct TeamState {
     pool: TaskPool,
     is_closed: AtomicBool,
     parked: ParkedThreads,
@@ -39,10 +39,7 @@ struct Shared {
 
 impl Team {
     /// The caller's worker and a helper thread for each of the others. The caller should run on core `first_core` of
-    /// `cores`; helpers are pinned to the following cores.
-    ///
-    /// # Errors
-    /// If the system refuses a thread.
+    /// `cores`; helpers are pinned to the following cores. Fails if the system refuses a thread.
     pub(crate) fn spawn(
         pool: TaskPool,
         worker: Worker,
@@ -52,7 +49,7 @@ impl Team {
     ) -> Result<Self, ExecError> {
         let is_crowded = cores.len() < first_core + 1 + others.len();
         let parked = ParkedThreads::new(others.len());
-        let shared = Arc::new(Shared { pool, is_closed: AtomicBool::new(false), parked, is_crowded });
+        let shared = Arc::new(TeamState { pool, is_closed: AtomicBool::new(false), parked, is_crowded });
         let mut team = Self { worker, shared: Arc::clone(&shared), threads: Vec::with_capacity(others.len()) };
         for (helper, worker) in others.into_iter().enumerate() {
             let (shared, cores) = (Arc::clone(&shared), cores.clone());
@@ -67,14 +64,6 @@ impl Team {
         Ok(team)
     }
 
-    pub(crate) fn pool(&self) -> &TaskPool {
-        &self.shared.pool
-    }
-
-    pub(crate) fn backoff(&self) -> Backoff {
-        Backoff::new(self.shared.is_crowded)
-    }
-
     /// The number of cores: the caller's and the helpers'.
     pub(crate) fn num_cores(&self) -> usize {
         self.threads.len() + 1
@@ -82,50 +71,26 @@ impl Team {
 
     /// Answers one query with all cores.
     pub(crate) fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<(), ExecError> {
-        if self.is_one_task(query, mode) {
+        let (pass, pool) = (first_pass(mode), &self.shared.pool);
+        let num_tasks = pool.partition.num_tasks(self.worker.executor.index(), &query.terms, pass);
+        // Too short a query is not shared.
+        if mode != Mode::AndOr && num_tasks == 1 {
             return self.worker.answer(query, mode, k, hits);
         }
-        self.begin(0, query, mode, k)?;
-        let mut backoff = self.backoff();
-        while !self.slot(0).is_answered() {
-            if self.worker.work_at(&self.shared.pool, 0, usize::MAX) {
+        check(query, k)?;
+        let slot = &pool.slots[0];
+        slot.publish(query, mode, pass, k, (num_tasks, 1));
+        self.shared.parked.unpark(num_tasks as usize);
+        let mut backoff = Backoff::new(self.shared.is_crowded);
+        while !slot.is_answered() {
+            if self.worker.work_at(pool, 0, usize::MAX) {
                 backoff.reset();
             } else {
                 self.shared.parked.unpark_if_late(&mut backoff);
             }
         }
-        self.take(0, hits)
-    }
-
-    /// Whether a query is too short to be shared.
-    fn is_one_task(&self, query: &Query, mode: Mode) -> bool {
-        let (pool, index) = (self.pool(), self.worker.executor.index());
-        mode != Mode::AndOr && pool.partition.num_tasks(index, &query.terms, first_pass(mode)) == 1
-    }
-
-    /// Publishes a query in a free slot.
-    pub(crate) fn begin(&mut self, slot: usize, query: &Query, mode: Mode, k: usize) -> Result<(), ExecError> {
-        check(query, k)?;
-        let pass = first_pass(mode);
-        let pool = &self.shared.pool;
-        let num_tasks = pool.partition.num_tasks(self.worker.executor.index(), &query.terms, pass);
-        pool.slots[slot].publish(query, mode, pass, k, (num_tasks, 1));
-        self.shared.parked.unpark(num_tasks as usize);
-        Ok(())
-    }
-
-    pub(crate) fn work(&mut self) -> bool {
-        self.worker.work(&self.shared.pool, 1)
-    }
-
-    pub(crate) fn take(&self, slot: usize, hits: &mut Vec<Hit>) -> Result<(), ExecError> {
-        let slot = self.slot(slot);
         slot.take_answer(hits);
         if slot.has_failed() { Err(ExecError::Panicked) } else { Ok(()) }
-    }
-
-    fn slot(&self, slot: usize) -> &Slot {
-        &self.shared.pool.slots[slot]
     }
 }
 
@@ -143,7 +108,7 @@ impl Drop for Team {
     }
 }
 
-impl Shared {
+impl TeamState {
     fn serve(&self, mut worker: Worker, helper: usize) {
         let mut idle_since = None;
         let mut backoff = Backoff::new(self.is_crowded);

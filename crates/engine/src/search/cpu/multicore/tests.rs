@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tandem_model::base::ids::{QueryId, TermId};
-use tandem_model::base::random::Random;
-use tandem_model::base::time::Nanos;
-use tandem_model::traffic::Mode;
+use tandem_base::base::ids::{QueryId, TermId};
+use tandem_base::base::random::Random;
+use tandem_base::base::time::Nanos;
+use tandem_base::traffic::Mode;
 
 use super::{Cores, FineGrained, Served, Stream, adaptive_lanes, digest, inter_lanes, serve};
 use crate::index::Index;
@@ -44,7 +44,7 @@ fn queries(index: &Index, num_terms: usize) -> Vec<Query> {
 
 /// Makes an executor of every kind. Threads are not pinned, because test machines have few cores.
 fn gangs(executor: &CpuExecutor, workers: usize) -> Vec<Box<dyn Executor>> {
-    let fine = FineGrained::new(executor, workers, 5, &Cores::default(), 0).unwrap();
+    let fine = FineGrained::new(executor, workers, &Cores::default(), 0).unwrap();
     let adaptive = adaptive_lanes(executor, workers).remove(0);
     vec![Box::new(fine), adaptive]
 }
@@ -88,7 +88,6 @@ proptest! {
     #[test]
     fn every_method_serves_a_stream_whole_and_rightly(
         workers in 1..=16_usize,
-        threshold in prop_oneof![0..8_usize, 100..200_usize],
         gap_us in 0..200_u64,
         most_at_once in prop_oneof![1..4_usize, Just(usize::MAX)],
         mode in prop::sample::select(Mode::ALL.to_vec()),
@@ -104,7 +103,6 @@ proptest! {
         let mut methods = vec![
             serve(&mut inter_lanes(&alone, workers), &stream, &cores).unwrap(),
             serve(&mut adaptive_lanes(&alone, workers), &stream, &cores).unwrap(),
-            FineGrained::new(&alone, workers, threshold, &cores, 0).unwrap().serve(&stream).unwrap(),
         ];
         let gangs = gangs(&alone, workers).into_iter();
         methods.extend(gangs.map(|gang| serve(&mut [gang], &stream, &cores).unwrap()));
@@ -198,7 +196,6 @@ fn a_panic_in_a_core_ends_the_query_with_an_error_and_no_other() {
     let outcomes = [
         serve(&mut inter_lanes(&executor, 4), &stream, &cores),
         serve(&mut adaptive_lanes(&executor, 4), &stream, &cores),
-        FineGrained::new(&executor, 4, 20, &cores, 0).unwrap().serve(&stream),
     ];
     assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(ExecError::Panicked))), "{outcomes:?}");
 }

@@ -3,8 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
-use tandem_model::base::ids::DocId;
-use tandem_model::traffic::Mode;
+use tandem_base::base::ids::DocId;
+use tandem_base::traffic::Mode;
 
 use super::pool::claims::Claim;
 use super::pool::slot::{Schedule, Slot, TaskPool};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tandem_model::base::ids::DocId;
+use tandem_base::base::ids::DocId;
 
 use super::candidates::WindowCandidates;
 use crate::index::{BLOCK_LEN, BlockBuffer, Bm25, PostingList};

@@ -20,7 +20,7 @@
 //! The next window begins at the next document of any list, so gaps cost nothing. One body is compiled twice, with AVX2
 //! and without; float operations are neither reordered nor fused.
 
-use tandem_model::base::ids::DocId;
+use tandem_base::base::ids::DocId;
 
 use crate::index::BLOCK_LEN;
 use crate::search::TopK;

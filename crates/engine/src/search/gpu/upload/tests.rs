@@ -1,6 +1,7 @@
-use tandem_model::base::random::Random;
+use tandem_base::base::random::Random;
 
 use super::super::lists::tests::{HostCopy, open};
+use super::super::tiered::{DIRECTORY_PARTS, LEAST_DIRECTORY_STRIDE, directory_stride};
 use super::*;
 use crate::index::OwnedSections;
 

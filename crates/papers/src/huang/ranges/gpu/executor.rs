@@ -123,7 +123,7 @@ impl RangesGpu {
         let order = longest_first(queries, strategy);
         let batch = self.pack(&order.iter().map(|&number| &queries[number]).collect::<Vec<_>>(), threads, ranges)?;
         let terms = queries.iter().map(|query| query.terms.len());
-        let shared = Shared::of(threads as usize, k, terms, self.kernels.shared_bytes);
+        let shared = SharedMemory::of(threads as usize, k, terms, self.kernels.shared_bytes);
         self.make_room(&batch, queries.len(), settings, &shared)?;
         #[cfg(debug_assertions)]
         self.poison()?;
@@ -185,7 +185,13 @@ impl RangesGpu {
     }
 
     /// Makes room for all outputs of the kernels.
-    fn make_room(&mut self, batch: &Batch, queries: usize, of: Settings, shared: &Shared) -> Result<(), GpuError> {
+    fn make_room(
+        &mut self,
+        batch: &Batch,
+        queries: usize,
+        of: Settings,
+        shared: &SharedMemory,
+    ) -> Result<(), GpuError> {
         let (device, stream) = (&self.device, &self.stream);
         ensure(device, stream, &mut self.d_state, batch.state_words as usize)?;
         ensure(device, stream, &mut self.d_results, queries * of.k)?;
@@ -196,7 +202,7 @@ impl RangesGpu {
         Ok(())
     }
 
-    fn argument(&self, batch: &Batch, k: usize, spread: u32, shared: &Shared) -> BatchArgument {
+    fn argument(&self, batch: &Batch, k: usize, spread: u32, shared: &SharedMemory) -> BatchArgument {
         let stream = &self.stream;
         let at = self.d_batch.device_ptr(stream).0;
         BatchArgument {
@@ -235,13 +241,13 @@ impl RangesGpu {
 /// Layout of a thread block's shared memory: cursors of the largest query whose cursors fit, the merged keys, the keys of
 /// each thread if they fit, a count per thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Shared {
+struct SharedMemory {
     bytes: usize,
     cursor_vectors: usize,
     holds_local_keys: bool,
 }
 
-impl Shared {
+impl SharedMemory {
     /// Lays out at most `most_bytes` for queries of so many terms.
     fn of(threads: usize, k: usize, terms: impl Iterator<Item = usize>, most_bytes: usize) -> Self {
         let without = 8 * k + 4 * threads;
@@ -296,8 +302,9 @@ mod tests {
 
     #[test]
     fn shared_memory_holds_what_fits_of_every_thread_count_and_k() {
-        let of = |threads, k, terms: &[usize]| Shared::of(threads, k, terms.iter().copied(), 225 * 1024);
-        let small = Shared { bytes: 16 * 64 * 21 + 80 + 256 + 5120, cursor_vectors: 64 * 21, holds_local_keys: true };
+        let of = |threads, k, terms: &[usize]| SharedMemory::of(threads, k, terms.iter().copied(), 225 * 1024);
+        let small =
+            SharedMemory { bytes: 16 * 64 * 21 + 80 + 256 + 5120, cursor_vectors: 64 * 21, holds_local_keys: true };
         assert_eq!(of(64, 10, &[2, 3]), small);
         // A query of 64 terms has its cursors in device memory.
         assert_eq!(of(64, 10, &[3, 64, 1]), small);

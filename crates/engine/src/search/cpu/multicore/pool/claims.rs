@@ -59,13 +59,6 @@ impl Claims {
         self.word.0.load(Ordering::Relaxed) >> (2 * COUNT_BITS)
     }
 
-    #[inline]
-    pub(crate) fn unclaimed(&self) -> u32 {
-        let word = self.word.0.load(Ordering::Relaxed);
-        let (next, tasks) = counts(word);
-        tasks - next
-    }
-
     /// Claims the next `share(left)` tasks, at least one. `None` if none is left.
     #[inline]
     pub(crate) fn claim(&self, share: impl Fn(u32) -> u32) -> Option<Claim> {

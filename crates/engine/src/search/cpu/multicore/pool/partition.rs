@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use tandem_model::base::ids::DocId;
+use tandem_base::base::ids::DocId;
 
 use super::claims::MAX_TASKS;
 use crate::index::Index;

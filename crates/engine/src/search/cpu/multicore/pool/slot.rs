@@ -5,11 +5,9 @@
 //! `answered` or, for AND+OR with too few results, publishes the OR in the same slot.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
-use tandem_model::base::ids::{DocId, TermId};
-use tandem_model::base::time::Nanos;
-use tandem_model::traffic::Mode;
+use tandem_base::base::ids::{DocId, TermId};
+use tandem_base::traffic::Mode;
 
 use super::claims::{CachePadded, Claims};
 use super::partial_result::PartialResult;
@@ -44,10 +42,6 @@ impl TaskPool {
         let slots = (0..slots).map(|_| Slot::new(workers)).collect();
         Self { slots, partition, schedule, idle: AtomicUsize::new(0) }
     }
-
-    pub(crate) fn unclaimed(&self) -> usize {
-        self.slots.iter().map(|slot| slot.claims.unclaimed() as usize).sum()
-    }
 }
 
 #[derive(Debug)]
@@ -57,9 +51,6 @@ pub(crate) struct Slot {
     pub(crate) claims: Claims,
     /// Polled by the owner.
     is_answered: CachePadded<AtomicBool>,
-    /// Nanoseconds since `origin`.
-    answered_ns: AtomicU64,
-    origin: Instant,
     has_failed: AtomicBool,
     mode: AtomicU32,
     pass: AtomicU32,
@@ -81,8 +72,6 @@ impl Slot {
         Self {
             claims: Claims::default(),
             is_answered: CachePadded::default(),
-            answered_ns: AtomicU64::new(0),
-            origin: Instant::now(),
             has_failed: AtomicBool::new(false),
             mode: AtomicU32::new(0),
             pass: AtomicU32::new(0),
@@ -187,7 +176,6 @@ impl Slot {
     /// Stores the answer for the owner. The caller finished last.
     pub(crate) fn answer(&self, hits: &[Hit]) {
         self.answer.replace(hits, self.claims.epoch());
-        self.answered_ns.store(self.origin.elapsed().as_nanos() as u64, Ordering::Relaxed);
         self.is_answered.0.store(true, Ordering::Release);
     }
 
@@ -199,11 +187,6 @@ impl Slot {
     #[inline]
     pub(crate) fn is_answered(&self) -> bool {
         self.is_answered.0.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn answered_at(&self, clock: Instant) -> Nanos {
-        let answered = self.origin + Duration::from_nanos(self.answered_ns.load(Ordering::Relaxed));
-        Nanos(answered.saturating_duration_since(clock).as_nanos() as u64)
     }
 
     /// Whether a core panicked during the answered query.
