@@ -35,7 +35,8 @@ def slowdown(observed, version):
 def lanes(old, version):
     # Idle times of some tens of microseconds are usual.
     hand_over = old["after_idle"][min(2, len(old["after_idle"]) - 1)]["hand_over_us"]
-    new = {"each_us": old["each_us"], "hand_over_us": hand_over, "hand_back_us": old["hand_back_us"]}
+    after_idle = [[point["idle_us"], point["times"]] for point in old["after_idle"]]
+    new = {"each_us": old["each_us"], "hand_over_us": hand_over, "hand_back_us": old["hand_back_us"], "after_idle": after_idle}
     new.update({"beside": old["beside"]} if "beside" in old else {})
     new["slowdown"] = [slowdown(one, version) for one in old["observed"]]
     return new | ({"power": old["power"]} if "power" in old else {})

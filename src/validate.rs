@@ -48,7 +48,7 @@ pub(super) struct Arguments {
     #[arg(long, requires = "recorded", conflicts_with = "without")]
     given_costs: bool,
     /// With --recorded: predict without these numbers of the machine profile, each in turn, and count what gets worse; or `all`
-    /// [each, hand-off, busy-lanes, batch-sizes, beside, spread, device, prepared, spacing, dispatcher, policies]
+    /// [each, hand-off, after-idle, busy-lanes, batch-sizes, beside, spread, device, prepared, spacing, dispatcher, policies]
     #[arg(long, value_name = "NUMBER", requires = "recorded", value_delimiter = ',')]
     without: Vec<String>,
     #[command(flatten)]

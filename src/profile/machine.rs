@@ -112,11 +112,13 @@ fn print(profile: &MachineProfile) {
 }
 
 fn print_lanes(class: Class, lanes: &LaneProfile) {
-    let LaneProfile { each_us, hand_over_us, hand_back_us, beside, slowdown, power } = lanes;
+    let LaneProfile { each_us, hand_over_us, hand_back_us, after_idle, beside, slowdown, power } = lanes;
     outln!(
         "{class}: {each_us:.2} us per query at any length; work begins {hand_over_us:.2} us after its start, and its end is noticed \
          after {hand_back_us:.2} us"
     );
+    let idle: Vec<String> = after_idle.iter().map(|(us, times)| format!("{times:.3} after {us:.0} us")).collect();
+    outln!("factor on a query after an idle time: {}", idle.join(", "));
     let mut table = Table::new(["queries", "busy lanes", "time", "spread", "device time", "spacing"]);
     for Slowdown { queries, busy, work, device, spacing, spread, .. } in slowdown {
         let on_device = if *queries > 1 { format!("{device:.3}") } else { String::from("-") };

@@ -274,7 +274,7 @@ impl<'a> Simulation<'a> {
             .filter(|class| class.is_gpu())
             .map(|class| experiment.model.machine.num_devices(class));
         let counts = [
-            ("gpus", gpus.sum()),
+            ("gpus", gpus.sum::<usize>()),
             ("streams", self.arguments.streams),
             ("shards", self.shape.shards),
             ("replicas", self.shape.replicas),

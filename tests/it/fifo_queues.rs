@@ -39,6 +39,7 @@ fn lane_profile() -> LaneProfile {
         each_us: 0.002,
         hand_over_us: 0.01,
         hand_back_us: 0.005,
+        after_idle: vec![(0.05, 1.3)],
         beside: BTreeMap::from([(Class::GPU, Beside { lanes: 1, work: 1.2, device: 1.0 })]),
         slowdown: vec![slowdown(1, 1.0, Spread::Factors(vec![0.8, 1.2])), slowdown(3, 1.5, Spread::Deviation(0.3))],
         power: None,

@@ -17,6 +17,7 @@ pub fn on_profile(model: &MachineModel, spread: u32) -> MachineModel {
         each_us: 0.25,
         hand_over_us: 0.5,
         hand_back_us: 1.0,
+        after_idle: vec![(1.0, 1.0), (50.0, 1.2)],
         beside: BTreeMap::from([(other, Beside { lanes, work: 1.3, device: 1.1 })]),
         slowdown: vec![
             slowdown(1, 1, 0.6, 0.9, 1.0),

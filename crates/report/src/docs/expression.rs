@@ -97,31 +97,7 @@ impl<'a> Column<'a> {
     }
 
     fn shown(&self, value: f64) -> Result<String, String> {
-        if let Some((yes, no)) = self.format.split_once('|') {
-            return Ok(if value != 0.0 { yes } else { no }.to_owned());
-        }
-        let unknown = || format!("unknown format `{}`", self.format);
-        let (format, has_sign) = self.format.strip_prefix('+').map_or((self.format, false), |rest| (rest, true));
-        // An error: in per cent up to 100 %, else the prediction as a multiple of the measurement.
-        if let Some(decimals) = format.strip_suffix('x') {
-            let percent = Self { format: &format!("{}{decimals}%", if has_sign { "+" } else { "" }), ..*self };
-            return if value > 1.0 {
-                Ok(format!("{} times", with_thousands(&significant(1.0 + value, 3).to_string())))
-            } else {
-                percent.shown(value)
-            };
-        }
-        let (format, scale, unit) = format.strip_suffix('%').map_or((format, 1.0, ""), |rest| (rest, 100.0, " %"));
-        let value = value * scale;
-        let digits = match (format.strip_prefix('.'), format.strip_suffix('s')) {
-            (Some(decimals), _) => format!("{value:.*}", decimals.parse().map_err(|_| unknown())?),
-            (_, Some(digits)) => significant(value, digits.parse().map_err(|_| unknown())?).to_string(),
-            _ if !format.is_empty() => return Err(unknown()),
-            _ if unit.is_empty() => significant(value, 4).to_string(),
-            _ => format!("{value:.0}"),
-        };
-        let sign = if has_sign && value > 0.0 { "+" } else { "" };
-        Ok(format!("{sign}{}{unit}", with_thousands(&digits)))
+        shown(self.format, value)
     }
 }
 
@@ -135,6 +111,31 @@ pub(super) fn place(columns: &[String], name: &str) -> Result<usize, String> {
 fn cell<'a>(columns: &[String], group: &[&'a [String]], name: &str) -> Result<&'a str, String> {
     let place = place(columns, name)?;
     Ok(group.first().map_or("", |row| row[place].as_str()))
+}
+
+/// A number in a format, such as `.1%`, `3s`, `+.1x` or `yes|no`.
+fn shown(asked: &str, value: f64) -> Result<String, String> {
+    if let Some((yes, no)) = asked.split_once('|') {
+        return Ok(if value != 0.0 { yes } else { no }.to_owned());
+    }
+    // An error: in per cent up to 100 %, else the prediction as a multiple of the measurement.
+    if let Some(of_percent) = asked.strip_suffix('x') {
+        let times = || format!("{} times", with_thousands(&significant(1.0 + value, 3).to_string()));
+        return if value > 1.0 { Ok(times()) } else { shown(&format!("{of_percent}%"), value) };
+    }
+    let unknown = || format!("unknown format `{asked}`");
+    let (format, has_sign) = asked.strip_prefix('+').map_or((asked, false), |rest| (rest, true));
+    let (format, scale, unit) = format.strip_suffix('%').map_or((format, 1.0, ""), |rest| (rest, 100.0, " %"));
+    let value = value * scale;
+    let digits = match (format.strip_prefix('.'), format.strip_suffix('s')) {
+        (Some(decimals), _) => format!("{value:.*}", decimals.parse().map_err(|_| unknown())?),
+        (_, Some(digits)) => significant(value, digits.parse().map_err(|_| unknown())?).to_string(),
+        _ if !format.is_empty() => return Err(unknown()),
+        _ if unit.is_empty() => significant(value, 4).to_string(),
+        _ => format!("{value:.0}"),
+    };
+    let sign = if has_sign && value > 0.0 { "+" } else { "" };
+    Ok(format!("{sign}{}{unit}", with_thousands(&digits)))
 }
 
 /// A number with commas between thousands.

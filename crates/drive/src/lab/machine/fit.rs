@@ -16,6 +16,9 @@ const STALLED: f64 = 3.0;
 const STALL_US: f64 = 5.0;
 /// Share of queries that count as the shortest.
 const SHORT: f64 = 0.01;
+/// Bin edges for idle times, in microseconds, and the smallest group of queries that says something.
+const IDLE_US: [f32; 5] = [0.0, 15.0, 100.0, 1000.0, f32::INFINITY];
+const ENOUGH: usize = 30;
 
 /// The work of lanes in a part of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,6 +95,7 @@ pub(super) fn lanes(class: Class, stages: &Stages, (cpus, gpus): (usize, usize))
         each_us: rounded(each_us),
         hand_over_us: middle(&used, |batch| batch.out),
         hand_back_us: middle(&used, |batch| batch.back),
+        after_idle: after_idle(&used, each_us),
         beside: beside(class, stages, (cpus, gpus)).into_iter().collect(),
         slowdown,
         power: None,
@@ -190,6 +194,20 @@ fn each_us(lanes: &[Vec<Batch>]) -> f64 {
     least_squares(&rows)[0].max(0.0).min(nearest_rank(&taken, SHORT).unwrap_or(0.0))
 }
 
+/// Idle times and factors on the work of the queries that end them, relative to the shortest idle times at the same loads.
+fn after_idle(used: &[Vec<Batch>], each_us: f64) -> Vec<(f64, f64)> {
+    let point = |edges: &[f32]| {
+        let some = kept(used, |batch| (edges[0]..edges[1]).contains(&batch.idle));
+        let idle: Vec<f64> = some.iter().flatten().map(|batch| f64::from(batch.idle).max(0.1).ln()).collect();
+        let middle = (idle.iter().sum::<f64>() / idle.len() as f64).exp();
+        let (mean, _) = calm(&some, Batch::work, each_us).filter(|_| idle.len() >= ENOUGH)?;
+        Some((rounded(middle), mean))
+    };
+    let points: Vec<(f64, f64)> = IDLE_US.windows(2).filter_map(point).collect();
+    let base = points.first().map_or(1.0, |first| first.1);
+    points.into_iter().map(|(idle_us, mean)| (idle_us, rounded(mean / base).max(1e-4))).collect()
+}
+
 /// The slow-down by busy lanes of the other class.
 fn beside(class: Class, stages: &Stages, (cpus, gpus): (usize, usize)) -> Option<(Class, Beside)> {
     let together = of_stage(stages, Stage::Together, class);
@@ -276,6 +294,14 @@ mod tests {
         let found = lanes(Class::GPU, &stages, (0, 1)).slowdown;
         let found: Vec<_> = found.iter().map(|one| (one.queries, one.work, one.device, one.spacing)).collect();
         assert_eq!(found, [(4, 0.2, 1.2, 0.5), (16, 2.0, 1.6, 0.5)]);
+    }
+
+    #[test]
+    fn idle_times_count_relative_to_the_shortest() {
+        let query = |idle, worked| Batch { predicted: 10.0, idle, worked, ..Batch::default() };
+        let few = lane(query(50.0, 99.0), ENOUGH - 1);
+        let used = [lane(query(1.0, 13.0), ENOUGH), few, lane(query(5000.0, 19.0), ENOUGH)].concat();
+        assert_eq!(after_idle(&used, 1.0), [(1.0, 1.0), (5000.0, 1.5)]);
     }
 
     #[test]

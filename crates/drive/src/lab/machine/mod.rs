@@ -3,7 +3,7 @@
 //! ```text
 //!  predicted   every query alone                                          ─┐
 //!  stream      1, half and all CPU lanes; GPU lanes: never without work    │
-//!  used        all CPU lanes; 1 GPU: a third of their time     4 rounds    │
+//!  used        all CPU lanes; 1 GPU: up to a third of the time 4 rounds    │
 //!  batches     GPU lanes: batches of 4 to 4096                 in turns    ├─▶ fit ─▶ MachineProfile
 //!  apart       the same, a third of the time                               │
 //!  together    CPU lanes and GPU lanes at once                             │
@@ -51,8 +51,8 @@ const OVERLOAD: f64 = 2.0;
 const FLOOD: f64 = 2.5;
 /// Load offered to CPU and GPU lanes together; it leaves the dispatcher time for both.
 const TOGETHER: f64 = 1.2;
-/// Load offered to lanes that are idle now and then, as a share of their predicted capacity.
-const USED: f64 = 0.3;
+/// Loads offered to lanes that are idle now and then, as shares of their predicted capacity.
+const USED: [f64; 2] = [0.05, 0.3];
 /// Load offered to GPU lanes so that batches run apart from each other.
 const APART: f64 = 0.3;
 /// Queries of GPU batches.
@@ -88,11 +88,13 @@ pub fn measure_machine(
         for cpus in loads(cpus) {
             drive(Stage::Stream(Class::CPU, cpus), OVERLOAD, Busy { cpus, gpus: 0, batch: 1 })?;
         }
-        if cpus > 0 {
-            drive(Stage::Used(Class::CPU), USED, Busy { cpus, gpus: 0, batch: 1 })?;
-        }
-        if gpus > 0 {
-            drive(Stage::Used(Class::GPU), USED, Busy { cpus: 0, gpus: 1, batch: 1 })?;
+        for offered in USED {
+            if cpus > 0 {
+                drive(Stage::Used(Class::CPU), offered, Busy { cpus, gpus: 0, batch: 1 })?;
+            }
+            if gpus > 0 {
+                drive(Stage::Used(Class::GPU), offered, Busy { cpus: 0, gpus: 1, batch: 1 })?;
+            }
         }
         if gpus > 0 {
             drive(Stage::Stream(Class::GPU, gpus), OVERLOAD, Busy { cpus: 0, gpus, batch: 1 })?;

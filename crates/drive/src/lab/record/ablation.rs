@@ -16,6 +16,8 @@ pub enum Number {
     Each,
     /// The times to hand over and back.
     HandOff,
+    /// The slowdown after idle times.
+    AfterIdle,
     /// How the slowdown of single queries depends on busy lanes.
     BusyLanes,
     /// How the slowdown of batches depends on their size.
@@ -38,9 +40,10 @@ pub enum Number {
 
 impl Number {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Each,
         Self::HandOff,
+        Self::AfterIdle,
         Self::BusyLanes,
         Self::BatchSizes,
         Self::Beside,
@@ -58,6 +61,7 @@ impl Number {
         match self {
             Self::Each => "each",
             Self::HandOff => "hand-off",
+            Self::AfterIdle => "after-idle",
             Self::BusyLanes => "busy-lanes",
             Self::BatchSizes => "batch-sizes",
             Self::Beside => "beside",
@@ -82,6 +86,7 @@ impl Number {
             match self {
                 Self::Each => lanes.each_us = 0.0,
                 Self::HandOff => (lanes.hand_over_us, lanes.hand_back_us) = (0.0, 0.0),
+                Self::AfterIdle => lanes.after_idle.clear(),
                 Self::Beside => lanes.beside = BTreeMap::new(),
                 Self::Spread => all.for_each(|one| one.spread = Spread::default()),
                 Self::Device => all.for_each(|one| one.device = 1.0),

@@ -137,7 +137,7 @@ impl Twin {
             return Ok(found.map(|found| (found, [None; 2])));
         }
         let Some(found) = forecast(&experiment, &policy, run)? else { return Ok(None) };
-        let mut slower = |measured: Option<f64>, of: fn(&Summary) -> f64| {
+        let slower = |measured: Option<f64>, of: fn(&Summary) -> f64| {
             let mut at = |slower| Ok(slowed(&experiment, &policy, run, slower)?.map(|summary| of(&summary)));
             measured.map_or(Ok(None), |measured| slower_by(of(&found.summary), measured, &mut at))
         };

@@ -66,6 +66,8 @@ impl MachineProfile {
         for (class, lanes) in &self.classes {
             let keys = lanes.slowdown.iter().map(|one| (one.queries.into(), one.busy.into()));
             ascending(format!("classes.{class}.slowdown"), keys.collect())?;
+            let idle = lanes.after_idle.iter().map(|&(idle_us, _)| (idle_us, 0.0));
+            ascending(format!("classes.{class}.after_idle"), idle.collect())?;
             for (name, points) in lanes.power.iter().flat_map(|power| power.lists()) {
                 let keys = points.iter().map(|&(queries, _)| (queries.into(), 0.0));
                 ascending(format!("classes.{class}.power.{name}"), keys.collect())?;
@@ -89,7 +91,7 @@ fn check(place: &str, field: &str, value: &Value) -> Result<(), String> {
             let number = number.as_f64().unwrap_or(f64::NAN);
             let (is_valid, expected) = match field {
                 "queries" | "busy" | "lanes" => ((1.0..=MOST).contains(&number), "1 to 65536"),
-                "work" | "device" | "spacing" | "times" => (number > 0.0, "above 0"),
+                "work" | "device" | "spacing" => (number > 0.0, "above 0"),
                 "prepared" => ((0.0..=1.0).contains(&number), "0 to 1"),
                 _ => (number >= 0.0, "0 or more"),
             };
@@ -123,6 +125,7 @@ mod tests {
             each_us: 0.25,
             hand_over_us: 0.75,
             hand_back_us: 0.5,
+            after_idle: vec![(2.0, 1.5)],
             beside: BTreeMap::from([(Class::GPU, Beside { lanes: 1, work: 1.125, device: 1.0 })]),
             slowdown: vec![single, batch],
             power: Some(Power {
@@ -157,7 +160,7 @@ mod tests {
             (
                 "\"each_us\"",
                 "\"each\"",
-                ":10:12: unknown field `each`, expected one of `each_us`, `hand_over_us`, `hand_back_us`, `beside`, \
+                ":10:12: unknown field `each`, expected one of `each_us`, `hand_over_us`, `hand_back_us`, `after_idle`, `beside`, \
                  `slowdown`, `power`",
             ),
             ("0.25", "-1", ": classes.cpu.each_us is -1, expected 0 or more"),

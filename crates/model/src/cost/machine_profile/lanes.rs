@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::power::interpolated;
 use super::{Beside, LaneProfile, Power, Slowdown, Spread};
 use crate::base::machine::{Class, PerClass};
 use crate::base::random::{Random, exp, ln};
@@ -18,6 +19,8 @@ pub struct LaneCosts {
     each: Nanos,
     hand_over: Nanos,
     hand_back: Nanos,
+    /// By the logarithm of the idle time.
+    after_idle: Vec<(f64, f64)>,
     beside: PerClass<Option<Beside>>,
     /// Single queries by busy lanes of the class.
     singles: Points,
@@ -147,6 +150,7 @@ impl LaneCosts {
             each: Nanos::from_us(file.each_us),
             hand_over: Nanos::from_us(file.hand_over_us),
             hand_back: Nanos::from_us(file.hand_back_us),
+            after_idle: file.after_idle.iter().map(|&(us, times)| (octaves(Nanos::from_us(us)), times)).collect(),
             beside: PerClass::from_fn(|class| file.beside.get(&class).copied()),
             least: Least {
                 single: least(&singles, |one| one.work),
@@ -217,20 +221,23 @@ impl LaneCosts {
         self.hand_over
     }
 
-    /// Time of queries one after another, and the share of their time alone in which they occupy a device. `busy` counts busy lanes by class, including this one.
+    /// Time of queries one after another on a lane that was idle for `idle`, and the share of their time alone in which they
+    /// occupy a device. `busy` counts busy lanes by class, including this one.
     #[must_use]
     #[inline]
     pub fn one_by_one(
         &self,
         random: &mut Random,
         load: &BatchLoad,
+        idle: Nanos,
         class: Class,
         busy: &PerClass<u32>,
     ) -> (Nanos, f64) {
         let single = between(&self.singles, busy[class].into());
         let (ratio, spacing, noise) =
             single.map_or((1.0, 1.0, 1.0), |(one, noise)| (one.work, one.spacing, noise.draw(random)));
-        let times = self.beside(class, busy).0 * self.speed.single * noise;
+        let after_idle = interpolated(self.after_idle.iter().copied(), octaves(idle)).unwrap_or(1.0);
+        let times = after_idle * self.beside(class, busy).0 * self.speed.single * noise;
         let each = Nanos(self.each.0 * u64::from(load.queries));
         ((each + load.alone.scaled(ratio)).scaled(times), spacing)
     }
@@ -289,6 +296,14 @@ impl LaneCosts {
     }
 }
 
+/// The logarithm of a time to base 2, on straight lines between its integers.
+#[inline]
+fn octaves(time: Nanos) -> f64 {
+    let ns = time.0.max(1);
+    let whole = ns.ilog2();
+    f64::from(whole) + ns as f64 / (1_u64 << whole) as f64 - 1.0
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -310,6 +325,7 @@ mod tests {
             each_us: 1.0,
             hand_over_us: 0.5,
             hand_back_us: 0.25,
+            after_idle: vec![(15.0, 1.0), (2000.0, 1.2)],
             beside: BTreeMap::from([(Class::GPU, Beside { lanes: 2, work: 1.2, device: 1.4 })]),
             slowdown,
             power: None,
@@ -319,12 +335,16 @@ mod tests {
     #[test]
     fn a_query_takes_the_ratio_of_its_load_and_neighbours() {
         let costs = costs();
-        let single = |cpus, gpus| {
+        let single = |idle_us, cpus, gpus| {
             let (busy, load) = (PerClass::two(cpus, gpus), BatchLoad::default().with(Cost::alone(Nanos(100_000))));
-            costs.one_by_one(&mut random(), &load, Class::CPU, &busy).0
+            costs.one_by_one(&mut random(), &load, Nanos::from_us(idle_us), Class::CPU, &busy).0
         };
-        assert_eq!([single(1, 0), single(9, 0)], [91_000, 151_000].map(Nanos));
-        assert_eq!([single(1, 1), single(1, 5)], [1.1, 1.2].map(|times| Nanos(91_000).scaled(times)));
+        assert_eq!([single(0.0, 1, 0), single(0.0, 9, 0)], [91_000, 151_000].map(Nanos));
+        assert_eq!([single(0.0, 1, 1), single(0.0, 1, 5)], [1.1, 1.2].map(|times| Nanos(91_000).scaled(times)));
+        let cold = [15.0, 2000.0, 1e6].map(|idle_us| single(idle_us, 1, 0));
+        assert_eq!(cold, [91_000, 109_200, 109_200].map(Nanos));
+        let between = single(173.0, 1, 0).0 as f64;
+        assert!((between / 91_000.0 - 1.1).abs() < 0.005, "{between}");
         assert_eq!((costs.hand_over(), costs.without_hand_over().hand_over()), (Nanos(500), Nanos::ZERO));
     }
 
@@ -368,7 +388,7 @@ mod tests {
         let (costs, busy) = (costs(), PerClass::two(4, 2));
         let alone = Nanos(100_000);
         let load = BatchLoad::default().with(Cost::alone(alone));
-        let time = |costs: &LaneCosts| costs.one_by_one(&mut random(), &load, Class::CPU, &busy).0;
+        let time = |costs: &LaneCosts| costs.one_by_one(&mut random(), &load, Nanos(1), Class::CPU, &busy).0;
         let now = costs.under_load(Class::CPU, &busy, alone);
         assert_eq!(time(&costs), alone.scaled(now.single));
         // A backlog that takes twice its times alone.

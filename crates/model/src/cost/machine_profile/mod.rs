@@ -4,7 +4,7 @@
 //! the lanes as serving does, at several loads, and keeps means:
 //!
 //! ```text
-//!  single query   hand-over | (each + predicted · work) · beside · noise | hand-back
+//!  single query   hand-over | (each + predicted · work) · beside · after_idle · noise | hand-back
 //!  batch          hand-over | thread: host · work · beside · noise;  device: device · device · beside · noise | hand-back
 //!  dispatcher     round + arrivals · a + batches · b + answers · n
 //! ```
@@ -14,6 +14,7 @@
 //! | `idle` | whether lanes spin or sleep between queries; all other numbers hold for that choice |
 //! | `each_us` | time of a single query that does not depend on its length |
 //! | `hand_over_us`, `hand_back_us` | time from the dispatcher's start until work begins, and from its end until it is noticed |
+//! | `after_idle` | factors on the work of a single query by the idle time of its lane |
 //! | `beside` | factors on the work while lanes of another class are busy |
 //! | `slowdown` | by queries of a batch and busy lanes of the class: mean time over its prediction, and its spread |
 //! | `power` | idle watts of each device, busy watts and energy per query by queries of a batch; only with an energy counter |
@@ -64,6 +65,10 @@ pub struct LaneProfile {
     pub hand_over_us: f64,
     /// Time from the end of the work until the dispatcher notices it, in microseconds.
     pub hand_back_us: f64,
+    /// Idle times of a lane in microseconds, ascending, and factors on the work of the single query that ends them. They are
+    /// interpolated over the logarithm of the time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after_idle: Vec<(f64, f64)>,
     /// Factors on the work while lanes of another class are busy, by that class.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub beside: BTreeMap<Class, Beside>,

@@ -34,7 +34,8 @@ impl Power {
 
 /// The value at `x` of a piecewise linear function through points of ascending x. It is constant before the first and after
 /// the last point.
-fn interpolated(points: impl Iterator<Item = (f64, f64)>, x: f64) -> Option<f64> {
+#[inline]
+pub(super) fn interpolated(points: impl Iterator<Item = (f64, f64)>, x: f64) -> Option<f64> {
     let mut before: Option<(f64, f64)> = None;
     for (at, value) in points {
         if at >= x {

@@ -34,12 +34,13 @@ impl<'a, F: Fn(u32, Class) -> Cost> Profiled<'a, F> {
         let model = self.pipeline.model;
         let Some(costs) = &model.lanes[class] else { return self.pipeline.start(processor, class, rows, now) };
         let load = self.pipeline.load(class, rows);
+        let idle = now.since(self.pipeline.lanes[processor.index()].done);
         let busy = self.pipeline.busy(class, processor, now);
         self.preparing = None;
         let (lane, random) = (&mut self.pipeline.lanes[processor.index()], &mut self.chance[processor.index()]);
         let begin = now + costs.hand_over();
         if model.batches[class].is_none() {
-            let (taken, _) = costs.one_by_one(random, &load, class, &busy);
+            let (taken, _) = costs.one_by_one(random, &load, idle, class, &busy);
             lane.done = begin.max(lane.done) + taken;
         } else {
             let predicted = model.batch_time(class, &load);
@@ -52,7 +53,7 @@ impl<'a, F: Fn(u32, Class) -> Cost> Profiled<'a, F> {
             } else {
                 // A single query spends most of its time off the device, where the next ones may be too. They follow each
                 // other at the observed spacing.
-                let (taken, spacing) = costs.one_by_one(random, &load, class, &busy);
+                let (taken, spacing) = costs.one_by_one(random, &load, idle, class, &busy);
                 let device = load.alone.scaled(spacing).min(taken);
                 let exposed = taken.since(device);
                 (BatchTime { host: exposed.min(device), exposed, device }, 1.0, 0.0)
