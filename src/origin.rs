@@ -60,7 +60,7 @@ pub(super) fn check_same_machine(workloads: &[(String, Workload)]) -> Result<(),
     Ok(())
 }
 
-/// The subtitle of a figure: workload, mode, k, machine, and whether GPU times are replayed.
+/// The origin in a figure's note: workload, mode, k, machine, and whether GPU times are replayed.
 pub(super) fn in_words(name: &str, provenance: &Provenance, mode: Mode, is_replayed: bool) -> String {
     let last = name.rsplit('/').next().unwrap_or(name);
     let mut words = vec![last.split(".workload.csv").next().unwrap_or(last).to_owned(), format!("mode {mode}")];

@@ -25,9 +25,9 @@ use crate::failure::Failure;
 use crate::options::machine::{RoutingArgument, mismatches};
 use crate::options::names::choice;
 use crate::options::question::{DeadlineArgument, ObjectiveArguments};
+use tandem_report::figure::{LineChart, Point, Series, with_looks};
 use tandem_report::json::row_of_file;
 use tandem_report::number::{counted, text};
-use tandem_report::plot::{LineChart, Point, Series, looks_of};
 use tandem_report::table::Table;
 
 /// Most spare groups.
@@ -504,7 +504,7 @@ fn figure(plans: &Plans, question: &Question) -> LineChart {
     const MOST: usize = 8;
     let best: Vec<&str> = plans.ranking.iter().take(MOST).map(|of| of.machine.name.as_str()).collect();
     let lines = plans.prices.iter().filter(|(name, _)| best.contains(&name.as_str()));
-    let mut series: Vec<Series> = lines
+    let series = lines
         .map(|(name, prices)| Series {
             name: name.clone(),
             points: prices
@@ -514,18 +514,14 @@ fn figure(plans: &Plans, question: &Question) -> LineChart {
             ..Series::default()
         })
         .collect();
-    let looks = looks_of(&series.iter().map(|series| series.name.as_str()).collect::<Vec<_>>());
-    for (series, (colour, marker)) in series.iter_mut().zip(looks) {
-        (series.colour, series.marker) = (Some(colour), Some(marker));
-    }
     LineChart {
         title: String::from("Price of the machines that serve a rate"),
-        subtitle: format!("{}, {} spare", question.objective.within(question.deadline), question.spare),
+        note: format!("{}, {} spare", question.objective.within(question.deadline), question.spare),
         x_label: String::from("rate (queries/s)"),
         y_label: String::from("price per month"),
         is_x_log: true,
         is_y_log: true,
-        series,
+        series: with_looks(series),
         vertical: Some((plans.typical_qps, String::from("demand"))),
         ..LineChart::default()
     }

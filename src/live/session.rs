@@ -232,35 +232,6 @@ impl<'a> Session<'a> {
         self.kept.keep(run, &provenance, log, |path, of_run| log.write_with_lanes(path, of_run, lane))
     }
 
-    /// Prints a line per run.
-    fn print_short(&self, kept: &ResultWriter) -> Result<(), Failure> {
-        let headings =
-            ["policy", "q/s", "mean ms", "p99 ms", "p99.9 ms", "longest ms", "late %", "busy %", "gpu", "objective"];
-        let mut table = Table::new(headings);
-        for line in &self.rows {
-            let LiveSummaryRow { row, gpu, verdict, .. } = line;
-            let s = &row.summary;
-            let busy = Class::ALL.into_iter().filter_map(|class| s.utilisation[class]).reduce(f64::max);
-            table.row([
-                row.policy.clone(),
-                number::text(row.rate_qps, 6),
-                number::text(s.mean_ms, 3),
-                number::text(s.p99_ms, 3),
-                number::text(s.p999_ms, 3),
-                number::text(s.max_ms, 3),
-                number::text(100.0 * verdict.late_share(), 2),
-                busy.map_or(String::from("-"), |busy| format!("{:.0}", 100.0 * busy)),
-                if *gpu == GpuLane::Replay.name() { (*gpu).to_owned() } else { String::new() },
-                self.words(line),
-            ]);
-        }
-        let table = table.without_empty_columns();
-        let notes = self.notes_in_words();
-        let priorities = priority_table(&self.priorities);
-        say_screen(&format!("\n{table}objective: {}\n{priorities}{notes}", self.criterion), "the folder of results")?;
-        say(&format!("{}\n", kept.in_words()))
-    }
-
     /// The verdict of a run, the machine's gaps in it, and what it does not test.
     fn words(&self, LiveSummaryRow { verdict, is_paused, gaps: [driver, lanes], .. }: &LiveSummaryRow) -> String {
         let words = verdict.words();
@@ -286,56 +257,49 @@ impl<'a> Session<'a> {
         self.notes.iter().map(|note| format!("{note}\n")).chain(warnings).collect()
     }
 
+    /// Prints a line per run.
     fn print(&self, kept: &ResultWriter) -> Result<(), Failure> {
-        if !is_verbose() {
-            return self.print_short(kept);
-        }
-        let headings = [
-            "policy",
-            "q/s",
-            "finished",
-            "mean ms",
-            "p50 ms",
-            "p95 ms",
-            "p99 ms",
-            "p99.9 ms",
-            "max ms",
-            "late",
-            "cpu busy",
-            "gpu busy",
-            "lag p99 ms",
-            "others' cores",
-            "gpu",
-            "objective",
-        ];
-        let mut table = Table::new(headings).with_keys(2);
-        let share = |share: Option<f64>| share.map_or(String::from("-"), |share| format!("{:.1} %", share * 100.0));
+        let columns = || COLUMNS.iter().filter(|(_, is_on_screen, _)| *is_on_screen || is_verbose());
+        let mut table = Table::new(columns().map(|(heading, ..)| *heading)).with_keys(2);
         for line in &self.rows {
-            let LiveSummaryRow { row, lag_p99_ms, others_cores, gpu, .. } = line;
-            let s = &row.summary;
-            table.row([
-                row.policy.to_owned(),
-                number::text(row.rate_qps, 6),
-                s.queries.to_string(),
-                format!("{:.3}", s.mean_ms),
-                format!("{:.3}", s.p50_ms),
-                format!("{:.3}", s.p95_ms),
-                format!("{:.3}", s.p99_ms),
-                format!("{:.3}", s.p999_ms),
-                format!("{:.3}", s.max_ms),
-                s.missed.to_string(),
-                share(s.utilisation[Class::CPU]),
-                share(s.utilisation[Class::GPU]),
-                format!("{lag_p99_ms:.3}"),
-                others_cores.map_or(String::from("-"), |cores| format!("{cores:.1}")),
-                (*gpu).to_owned(),
-                self.words(line),
-            ]);
+            table.row(columns().map(|(_, _, cell)| cell(self, line)));
         }
-        let notes = self.notes_in_words();
+        let (table, notes) = (table.without_empty_columns(), self.notes_in_words());
         let priorities = priority_table(&self.priorities);
-        say(&format!("\n{table}objective: {}\n{priorities}{notes}{}\n", self.criterion, kept.in_words()))
+        say_screen(&format!("\n{table}objective: {}\n{priorities}{notes}", self.criterion), "the folder of results")?;
+        say(&format!("{}\n", kept.in_words()))
     }
+}
+
+/// A column of the table: its heading, whether the first screen has it, and the text of a run.
+type Column = (&'static str, bool, fn(&Session<'_>, &LiveSummaryRow) -> String);
+
+const COLUMNS: [Column; 18] = [
+    ("policy", true, |_, line| line.row.policy.clone()),
+    ("q/s", true, |_, line| number::text(line.row.rate_qps, 6)),
+    ("finished", false, |_, line| line.row.summary.queries.to_string()),
+    ("mean ms", true, |_, line| number::text(line.row.summary.mean_ms, 3)),
+    ("p50 ms", false, |_, line| number::text(line.row.summary.p50_ms, 3)),
+    ("p95 ms", false, |_, line| number::text(line.row.summary.p95_ms, 3)),
+    ("p99 ms", true, |_, line| number::text(line.row.summary.p99_ms, 3)),
+    ("p99.9 ms", true, |_, line| number::text(line.row.summary.p999_ms, 3)),
+    ("longest ms", true, |_, line| number::text(line.row.summary.max_ms, 3)),
+    ("late", false, |_, line| line.row.summary.missed.to_string()),
+    ("late %", true, |_, line| number::text(100.0 * line.verdict.late_share(), 2)),
+    ("cpu busy %", false, |_, line| number::optional(busy_percent(line, Class::CPU), 3)),
+    ("gpu busy %", false, |_, line| number::optional(busy_percent(line, Class::GPU), 3)),
+    ("busy %", true, |_, line| {
+        let busiest = Class::ALL.into_iter().filter_map(|class| busy_percent(line, class)).reduce(f64::max);
+        busiest.map_or(String::from("-"), |busy| format!("{busy:.0}"))
+    }),
+    ("lag p99 ms", false, |_, line| number::text(line.lag_p99_ms, 3)),
+    ("others' cores", false, |_, line| number::optional(line.others_cores, 2)),
+    ("gpu", true, |_, line| String::from(if line.gpu == GpuLane::Replay.name() { line.gpu } else { "" })),
+    ("objective", true, |session, line| session.words(line)),
+];
+
+fn busy_percent(line: &LiveSummaryRow, class: Class) -> Option<f64> {
+    line.row.summary.utilisation[class].map(|share| 100.0 * share)
 }
 
 fn run_in_words(policy: &BuiltIn, plan: &Plan) -> String {

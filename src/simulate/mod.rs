@@ -145,10 +145,10 @@ fn keep(simulation: &Simulation<'_>, results: &mut PolicyResults, gaps: &[Gap]) 
     let caveats = simulation.caveats(results);
     let provenance = caveats.iter().fold(simulation.provenance(), |all, caveat| all.with("warning", caveat));
     result("warnings", [caveats, simulation.other_queries(), comparison.warnings(results)].concat());
-    let subtitle = origin::in_words(workload_name, &workload.provenance, workload.mode(), replayed.is_some());
-    let subtitle = arguments.what.contains(&Part::Plot).then_some(subtitle.as_str());
+    let origin = origin::in_words(workload_name, &workload.provenance, workload.mode(), replayed.is_some());
+    let origin = arguments.what.contains(&Part::Plot).then_some(origin.as_str());
     let mut kept = ResultWriter::new();
-    for (name, files) in write(comparison, results, &arguments.out, &provenance, subtitle) {
+    for (name, files) in write(comparison, results, &arguments.out, &provenance, origin) {
         kept.named(name, files);
     }
     if !gaps.is_empty() {

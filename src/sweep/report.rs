@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use tandem_model::study::sweep::SweepRow;
 use tandem_model::study::{SPEED_SPREAD, extrapolated};
+use tandem_report::figure::{LineChart, Point, Series, with_looks};
 use tandem_report::json::row_of_file;
 use tandem_report::number;
-use tandem_report::plot::{LineChart, Point, Series, looks_of};
 use tandem_report::policies::error_in_words;
 use tandem_report::table::Table;
 
@@ -227,33 +227,24 @@ pub(super) fn chart(rows: &[SweepRow]) -> Option<LineChart> {
         };
         let is_hollow = row.held.is_some_and(|held| 2 * held <= row.seeds);
         let point = Point { x: (along.value)(row), y, is_hollow, interval };
-        let name = name(row);
-        match series.iter_mut().find(|line| line.name == name) {
-            Some(line) => line.points.push(point),
-            None => series.push(Series { name, points: vec![point], ..Series::default() }),
-        }
-    }
-    let looks = looks_of(&series.iter().map(|series| series.name.as_str()).collect::<Vec<_>>());
-    for (series, (colour, marker)) in series.iter_mut().zip(looks) {
-        (series.colour, series.marker) = (Some(colour), Some(marker));
+        Series::named(&mut series, name(row)).points.push(point);
     }
     let tells_capacity = first.capacity_qps.is_some();
     let chart = LineChart {
         title: String::from(if tells_capacity { "Sustained rate" } else { "99th percentile of delay" }),
-        subtitle: format!("{}, {}", first.workload, objective_in_words(rows)),
         x_label: along.label.to_owned(),
         y_label: String::from(if tells_capacity { "capacity (queries/s)" } else { "p99 delay (ms)" }),
         is_x_log: tells_capacity && along.name != "noise" && rows.iter().all(|row| (along.value)(row) > 0.0),
         is_y_log: true,
-        series,
-        note: Some(String::from(if tells_capacity {
-            "bars: 95 % intervals"
-        } else {
-            "hollow: the objective is not met"
-        })),
+        series: with_looks(series),
+        note: format!(
+            "{}, {}; {}",
+            first.workload,
+            objective_in_words(rows),
+            if tells_capacity { "bars: 95 % intervals" } else { "hollow: the objective is not met" }
+        ),
         ..LineChart::default()
     };
-    let chart = chart.with_ticks_at_points();
     Some(if tells_capacity {
         chart.with_best("those with the highest rates", Series::highest)
     } else {

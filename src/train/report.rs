@@ -14,7 +14,7 @@ use tandem_model::traffic::Mode;
 use crate::defaults::Bars;
 use crate::failure::Failure;
 use crate::output::result_file;
-use tandem_report::plot::{LineChart, Point, Series};
+use tandem_report::figure::{LineChart, Point, Series};
 
 /// The errors by kind of model, in the first file that is written.
 pub(super) const ERRORS: &str = "model_errors.csv";
@@ -217,16 +217,12 @@ fn print_errors(compared: &[Compared]) {
 fn learning_chart(learnt: &[(Of, usize, f64)], names: &str, model: ModelKind) -> LineChart {
     let mut series: Vec<Series> = Vec::new();
     for &(Of { kind, mode }, samples, error) in learnt {
-        let name = format!("{kind}, {mode}");
         let point = Point { x: samples as f64, y: 100.0 * error, ..Point::default() };
-        match series.iter_mut().find(|series| series.name == name) {
-            Some(series) => series.points.push(point),
-            None => series.push(Series { name, points: vec![point], ..Series::default() }),
-        }
+        Series::named(&mut series, format!("{kind}, {mode}")).points.push(point);
     }
     LineChart {
         title: String::from("Error of estimates by the number of queries behind them"),
-        subtitle: format!("{names}, model {model}"),
+        note: format!("{names}, model {model}"),
         x_label: String::from("queries in the fit"),
         y_label: String::from("mean relative error (%)"),
         is_x_log: true,

@@ -7,8 +7,8 @@ use std::path::Path;
 use tandem_model::files::{Provenance, csv_error, write_atomically};
 
 use crate::results::{POINT_COLUMNS, ROW_COLUMNS, Results, Row, Series as CurveNumbers};
+use tandem_report::figure::{LineChart, Point, Series};
 use tandem_report::number::{optional, text};
-use tandem_report::plot::{LineChart, Point, Series, Stroke};
 use tandem_report::table::{Table, wrapped};
 
 /// Significant digits in files.
@@ -253,8 +253,8 @@ impl Chart {
             Series {
                 name: if curve.is_papers { format!("{} (paper)", curve.name) } else { curve.name.clone() },
                 points: curve.points.iter().map(point).collect(),
-                stroke: if curve.is_papers { Stroke::Dashed } else { Stroke::Solid },
-                colour: Some(curve.colour),
+                is_dashed: curve.is_papers,
+                look: Some((curve.colour, curve.colour)),
                 ..Series::default()
             }
         });

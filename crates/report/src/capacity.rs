@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use tandem_drive::lab::{Driven, Side};
-use tandem_model::files::{Digits, Provenance, Record, write_csv};
+use tandem_model::files::{Digits, Provenance, write_csv};
 use tandem_model::study::Capacity;
 
 use crate::row::{Text, row};
@@ -95,8 +95,6 @@ row! {
 fn side(driven: Option<&Driven>, of: fn(&Driven) -> Option<Side>) -> Option<(Side, (usize, usize))> {
     driven.and_then(|driven| of(driven).map(|side| (side, driven.totals(&side))))
 }
-
-impl Record for CapacityLine {}
 
 /// Writes `capacity.csv` atomically.
 pub fn write_capacities(path: &Path, provenance: &Provenance, rows: &[CapacityRow<'_>]) -> io::Result<()> {

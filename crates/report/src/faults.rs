@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tandem_model::base::ids::ProcessorId;
 use tandem_model::base::machine::LaneFault;
-use tandem_model::files::{Decimals, Digits, Provenance, Record, write_csv};
+use tandem_model::files::{Decimals, Digits, Provenance, write_csv};
 
 use crate::row::{Text, row};
 
@@ -23,8 +23,6 @@ row! {
         what: String = fault.what.clone(),
     }
 }
-
-impl Record for FaultRow {}
 
 /// Writes `faults.csv` atomically.
 pub fn write_faults(path: &Path, provenance: &Provenance, rows: &[FaultRow]) -> io::Result<()> {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use tandem_model::files::{Decimals, Digits, Provenance, Record, write_csv};
+use tandem_model::files::{Decimals, Digits, Provenance, write_csv};
 use tandem_model::study::Gap;
 
 use crate::number;
@@ -22,8 +22,6 @@ row! {
         closed_share: Option<Digits<4>> = gap.closed_share.map(Digits),
     }
 }
-
-impl Record for GapLine {}
 
 /// Writes `gap.csv` atomically. Fails as the file system does.
 pub fn write_gaps(path: &Path, provenance: &Provenance, gaps: &[Gap]) -> io::Result<()> {

@@ -12,7 +12,7 @@ use super::number;
 use tandem_model::base::machine::Class;
 use tandem_model::base::stats::Interval;
 
-use super::plot::{LineChart, Point, Series, look_of};
+use super::figure::{LineChart, Point, Series, look_of};
 use super::priorities::{PriorityRow, priority_table, write_priorities};
 use super::row::row;
 use super::summary::{Source, Summary, SummaryRow, write_summaries};
@@ -20,7 +20,7 @@ use super::table::{Table, fitted};
 use tandem_model::base::stats::mean_interval;
 use tandem_model::base::time::Nanos;
 use tandem_model::cost::BatchLoad;
-use tandem_model::files::{Digits, Provenance, Record, write_csv};
+use tandem_model::files::{Digits, Provenance, write_csv};
 use tandem_model::sched::PolicyFactory;
 use tandem_model::sched::PolicyKind;
 use tandem_model::sim::{Arrivals, Experiment};
@@ -40,8 +40,6 @@ row! {
         predicted_p99_half_width: Digits<3> = Digits(forecast.p99_half_width),
     }
 }
-
-impl Record for ForecastLine {}
 
 /// Plays `comparison`, writes its files into `folder` and returns its tables, like `tandem simulate`. `subject`
 /// describes the comparison.
@@ -65,14 +63,14 @@ pub fn compare(
 }
 
 /// Writes summary.csv, priorities.csv, forecast.csv, capacity.csv, faults.csv and the figure delay.svg into `folder`, if there are such
-/// results. The figure needs a `subtitle`. Returns each result's name with its files. A failed
+/// results. The figure needs a `origin` and the feature `plots`. Returns each result's name with its files. A failed
 /// file does not prevent the others.
 pub fn write(
     comparison: &Comparison,
     results: &PolicyResults,
     folder: &Path,
     provenance: &Provenance,
-    subtitle: Option<&str>,
+    origin: Option<&str>,
 ) -> Vec<(&'static str, io::Result<Vec<PathBuf>>)> {
     let summaries = summaries(results);
     let warnings = comparison.warnings(results).into_iter();
@@ -104,9 +102,9 @@ pub fn write(
         let rows: Vec<FaultRow> = rows.collect();
         table("faults", &|path| write_faults(path, provenance, &rows));
     }
-    if let Some(subtitle) = subtitle.filter(|_| !summaries.is_empty()) {
+    if let Some(origin) = origin.filter(|_| !summaries.is_empty()) {
         let stem = folder.join("delay");
-        let chart = delay_chart(comparison, &summaries, results, subtitle.to_owned())
+        let chart = delay_chart(comparison, &summaries, results, origin)
             .with_best("those without a miss up to the highest rates", Series::highest_kept);
         written.push(("delay", chart.write(&stem).map(|path| vec![path])));
     }
@@ -154,12 +152,7 @@ fn delay_at(summaries: &[SummaryRow], policy: &str, rate_qps: f64) -> Option<(f6
 }
 
 /// The paper's Figure 7: average delay by arrival rate, one line per policy.
-fn delay_chart(
-    comparison: &Comparison,
-    summaries: &[SummaryRow],
-    results: &PolicyResults,
-    subtitle: String,
-) -> LineChart {
+fn delay_chart(comparison: &Comparison, summaries: &[SummaryRow], results: &PolicyResults, origin: &str) -> LineChart {
     let deadline_ms = comparison.experiment.deadline.as_ms();
     let line = |policy: &dyn PolicyFactory| {
         let stable_qps = comparison.stable_qps(results, policy.name());
@@ -175,13 +168,12 @@ fn delay_chart(
         };
         let mut points: Vec<Point> = results.rates_qps.iter().filter_map(point).collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
-        let colour = Some(look_of(policy.name()));
-        Series { name: policy.name().to_owned(), points, colour, ..Series::default() }
+        Series { name: policy.name().to_owned(), points, look: Some(look_of(policy.name())), ..Series::default() }
     };
     let seeds = summaries.iter().map(|row| row.seed).collect::<std::collections::BTreeSet<_>>().len();
+    let bars = if seeds > 1 { format!("; bars: 95 % intervals over {seeds} seeds") } else { String::new() };
     LineChart {
         title: String::from("Average delay by arrival rate"),
-        subtitle,
         x_label: String::from("arrival rate (queries/s)"),
         y_label: String::from("average delay (ms)"),
         is_x_log: true,
@@ -190,12 +182,7 @@ fn delay_chart(
         vertical: Some(comparison.region_qps)
             .filter(|bound| bound.is_finite())
             .map(|bound| (bound, String::from("no scheduler beyond"))),
-        note: Some(match seeds {
-            0 | 1 => format!("hollow: not stable, or a query missed its deadline of {deadline_ms} ms"),
-            n => format!(
-                "hollow: not stable, or a query missed its deadline of {deadline_ms} ms; bars: 95 % intervals over {n} seeds"
-            ),
-        }),
+        note: format!("{origin}; hollow: not stable, or a query missed its deadline of {deadline_ms} ms{bars}"),
         ..LineChart::default()
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use tandem_model::files::{Decimals, Digits, Provenance, Record, write_csv};
+use tandem_model::files::{Decimals, Digits, Provenance, write_csv};
 use tandem_model::study::Summary;
 
 use crate::number;
@@ -67,8 +67,6 @@ row! {
         shed: usize = s.shed,
     }
 }
-
-impl Record for PriorityLine {}
 
 /// Writes `priorities.csv` atomically. Fails as the file system does.
 pub fn write_priorities(path: &Path, provenance: &Provenance, rows: &[PriorityRow]) -> io::Result<()> {

@@ -6,7 +6,7 @@ use std::path::Path;
 use tandem_drive::live::GapSum;
 use tandem_model::base::machine::Class;
 use tandem_model::base::named::named_enum;
-use tandem_model::files::{Decimals, Digits, Provenance, Record, write_csv};
+use tandem_model::files::{Decimals, Digits, Provenance, write_csv};
 use tandem_model::study::{Played, Verdict};
 pub use tandem_model::study::{Summary, Tally};
 
@@ -102,55 +102,30 @@ row! {
         shed: usize = s.shed,
         again: usize = s.again,
         lane_faults: usize = s.lane_faults,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        covered_share: Option<Digits<4>> = row.covered_share.map(Digits),
-        #[serde(skip_serializing_if = "Option::is_none")]
-        lag_p50_ms: Option<Decimals<6>> = live.map(|live| Decimals(live.lag_p50_ms)),
-        #[serde(skip_serializing_if = "Option::is_none")]
-        lag_p99_ms: Option<Decimals<6>> = live.map(|live| Decimals(live.lag_p99_ms)),
-        #[serde(skip_serializing_if = "Option::is_none")]
-        handoff_p50_us: Option<Decimals<3>> = live.map(|live| Decimals(live.handoff_p50_us)),
-        #[serde(skip_serializing_if = "Option::is_none")]
-        unfinished: Option<usize> = live.map(|live| live.unfinished),
-        #[serde(skip_serializing_if = "Option::is_none")]
-        unreleased: Option<usize> = live.map(|live| live.unreleased),
-        #[serde(skip_serializing_if = "Option::is_none")]
-        overloaded: Option<bool> = live.map(|live| live.overloaded),
-        #[serde(skip_serializing_if = "Option::is_none")]
-        gpu: Option<Text> = live.map(|live| live.gpu.into()),
-        #[serde(skip_serializing_if = "Option::is_none")]
-        late: Option<usize> = live.map(|live| live.verdict.late),
-        #[serde(skip_serializing_if = "Option::is_none")]
-        late_allowed: Option<usize> = live.map(|live| live.verdict.allowed),
-        #[serde(skip_serializing_if = "Option::is_none")]
+    } optional {
+        covered_share: Digits<4> = row.covered_share.map(Digits),
+        lag_p50_ms: Decimals<6> = live.map(|live| Decimals(live.lag_p50_ms)),
+        lag_p99_ms: Decimals<6> = live.map(|live| Decimals(live.lag_p99_ms)),
+        handoff_p50_us: Decimals<3> = live.map(|live| Decimals(live.handoff_p50_us)),
+        unfinished: usize = live.map(|live| live.unfinished),
+        unreleased: usize = live.map(|live| live.unreleased),
+        overloaded: bool = live.map(|live| live.overloaded),
+        gpu: Text = live.map(|live| live.gpu.into()),
+        late: usize = live.map(|live| live.verdict.late),
+        late_allowed: usize = live.map(|live| live.verdict.allowed),
         // The outcome of a run that was cut short is unknown, unless the objective was already lost.
-        held: Option<Option<bool>> = live.map(|live| (!live.verdict.is_undecided()).then(|| live.verdict.holds())),
-        #[serde(skip_serializing_if = "Option::is_none")]
-        others_cores: Option<Option<Decimals<3>>> = live.map(|live| live.others_cores.map(Decimals)),
-        #[serde(skip_serializing_if = "Option::is_none")]
-        steal_cores: Option<Option<Decimals<3>>> = live.map(|live| live.steal_cores.map(Decimals)),
-        #[serde(skip_serializing_if = "Option::is_none")]
-        paused: Option<bool> = live.map(|live| live.is_paused),
-        #[serde(skip_serializing_if = "Option::is_none")]
-        driver_gaps: Option<u32> = live.map(|live| live.gaps[0].count),
-        #[serde(skip_serializing_if = "Option::is_none")]
-        driver_gaps_ms: Option<Digits<4>> = live.map(|live| Digits(live.gaps[0].time.as_ms())),
-        #[serde(skip_serializing_if = "Option::is_none")]
-        lane_gaps: Option<u32> = live.map(|live| live.gaps[1].count),
-        #[serde(skip_serializing_if = "Option::is_none")]
-        lane_gaps_ms: Option<Digits<4>> = live.map(|live| Digits(live.gaps[1].time.as_ms())),
+        held: Option<bool> = live.map(|live| (!live.verdict.is_undecided()).then(|| live.verdict.holds())),
+        others_cores: Option<Decimals<3>> = live.map(|live| live.others_cores.map(Decimals)),
+        steal_cores: Option<Decimals<3>> = live.map(|live| live.steal_cores.map(Decimals)),
+        paused: bool = live.map(|live| live.is_paused),
+        driver_gaps: u32 = live.map(|live| live.gaps[0].count),
+        driver_gaps_ms: Digits<4> = live.map(|live| Digits(live.gaps[0].time.as_ms())),
+        lane_gaps: u32 = live.map(|live| live.gaps[1].count),
+        lane_gaps_ms: Digits<4> = live.map(|live| Digits(live.gaps[1].time.as_ms())),
+    } added {
         gpu_energy_j: Option<Digits<5>> = s.gpu_energy_j.map(Digits),
         gpu_mj_per_query: Option<Digits<5>> = s.gpu_mj_per_query().map(Digits),
     }
-}
-
-impl Record for SummaryLine {
-    #[rustfmt::skip]
-    const OPTIONAL: &'static [&'static str] = &[
-        "lag_p50_ms", "lag_p99_ms", "handoff_p50_us", "unfinished", "unreleased", "overloaded", "gpu", "late",
-        "late_allowed", "held", "others_cores", "steal_cores", "covered_share",
-        "gpu_energy_j", "gpu_mj_per_query", "paused", "driver_gaps", "driver_gaps_ms", "lane_gaps", "lane_gaps_ms",
-    ];
 }
 
 /// Writes `summary.csv` of simulated runs atomically.

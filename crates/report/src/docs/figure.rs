@@ -18,7 +18,7 @@ use tandem_model::sched::PolicyKind;
 use super::expression::Column;
 use super::marker::Marker;
 use super::rows::Rows;
-use crate::plot::{LineChart, Point, Series, Signs, Stroke, looks_of};
+use crate::figure::{LineChart, Point, Series, Signs, with_looks};
 
 /// The path of the figure relative to the page's folder, and the figure as SVG. It shows at most eight lines, the highest.
 pub(super) fn drawn<'a>(rows: &Rows, marker: &Marker<'a>) -> Result<(&'a str, String), String> {
@@ -28,42 +28,34 @@ pub(super) fn drawn<'a>(rows: &Rows, marker: &Marker<'a>) -> Result<(&'a str, St
     let (low, high, hollow) = (optional("low"), optional("high"), optional("hollow"));
     let has =
         |clause: &str, word: &str| marker.optional(clause).is_some_and(|value| value.split(' ').any(|w| w == word));
-    // The lines, and whose each is: several lines of one owner have the same colour and marker.
-    let (mut series, mut owners): (Vec<Series>, Vec<String>) = (Vec::new(), Vec::new());
+    // One line per value, and an owner of all values, who gives them their colour and marker.
+    let (mut series, mut owners): (Vec<Series>, Vec<Series>) = (Vec::new(), Vec::new());
     for group in rows.groups() {
         let number = |column: &Column<'_>| column.value(&rows.columns, &group).map(|value| value.number());
         let optional = |column: &Option<Column<'_>>| column.as_ref().map_or(Ok(None), number);
         let of = name.text(&rows.columns, &group)?;
+        Series::named(&mut owners, of.clone());
         for (at, column) in ys.iter().enumerate() {
             let line = if ys.len() == 1 { of.clone() } else { format!("{of}, {}", column.heading) };
-            let place = series.iter().position(|series| series.name == line).unwrap_or_else(|| {
-                let stroke = if at == 0 { Stroke::Solid } else { Stroke::Dashed };
-                let signs = match (has("style", "markers"), has("style", "line")) {
-                    (true, _) => Signs::Markers,
-                    (_, true) => Signs::Line,
-                    _ => Signs::LineAndMarkers,
-                };
-                series.push(Series { name: line, stroke, signs, ..Series::default() });
-                owners.push(of.clone());
-                series.len() - 1
-            });
+            let line = Series::named(&mut series, line);
+            line.is_dashed = at > 0;
+            line.signs = match (has("style", "markers"), has("style", "line")) {
+                (true, _) => Signs::Markers,
+                (_, true) => Signs::Line,
+                _ => Signs::LineAndMarkers,
+            };
             if let (Some(x), Some(y)) = (number(&x)?, number(column)?) {
                 let interval = if at == 0 { optional(&low)?.zip(optional(&high)?) } else { None };
                 let is_hollow = optional(&hollow)? == Some(1.0);
-                series[place].points.push(Point { x, y, is_hollow, interval });
+                line.points.push(Point { x, y, is_hollow, interval });
             }
         }
     }
-    let mut names: Vec<&str> = owners.iter().map(String::as_str).collect();
-    names.dedup();
-    let is_policy = |name: &&str| PolicyKind::ALL.iter().any(|kind| kind.name() == *name);
-    let looks = match names.iter().any(is_policy) {
-        true => looks_of(&names),
-        false => (0..names.len()).map(|at| (at, at)).collect(),
-    };
-    for (series, owner) in series.iter_mut().zip(&owners) {
-        let look = names.iter().position(|name| name == owner).map(|at| looks[at]);
-        (series.colour, series.marker) = look.unzip();
+    let is_policy = |owner: &Series| PolicyKind::ALL.iter().any(|kind| kind.name() == owner.name);
+    let owners = if owners.iter().any(is_policy) { with_looks(owners) } else { owners };
+    for (at, series) in series.iter_mut().enumerate() {
+        let owner = at / ys.len();
+        series.look = owners[owner].look.or(Some((owner, owner)));
     }
     let chart = LineChart {
         title: marker.clause("title")?.to_owned(),

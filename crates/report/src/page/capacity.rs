@@ -2,11 +2,14 @@
 
 use super::folder::{Folder, Kind};
 use super::html::{self, Cell, HtmlTable, folded, number, percent, rounded};
+use crate::figure::{LineChart, Look, Point, Series, Signs, look_of};
 use crate::number;
-use crate::plot::bars::{Bar, Bars};
-use crate::plot::look::Medium;
-use crate::plot::look_of;
 use crate::sheet::{Sheet, SheetRow};
+
+/// The look of a bound among bars.
+const BOUND: Look = (6, 3);
+/// Rates of a larger ratio have a logarithmic axis. Small ones would vanish on a linear axis.
+const LINEAR_RATIO: f64 = 12.0;
 
 /// The highest rate that a policy sustains.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -259,50 +262,43 @@ pub(crate) fn section(id: &str, folder: &Folder, capacities: &[Capacity]) -> Str
     let mut bounds = capacities.iter().filter_map(|c| c.bound_qps);
     let first = bounds.next();
     let shared_bound = first.filter(|first| bounds.all(|bound| bound == *first));
-    let rows = capacities.iter().flat_map(|capacity| {
-        let look = look_of(&capacity.policy);
-        let found = Bar {
-            name: capacity.policy.clone(),
-            look,
-            value: capacity.qps,
-            text: capacity.rate(capacity.qps),
-            interval: capacity.interval,
-            bound: capacity.bound_qps.filter(|_| shared_bound.is_none()),
-            is_hollow: false,
-        };
-        let predicted = |value| Bar {
-            name: String::from("predicted"),
-            look,
-            value,
-            text: capacity.predicted_rate().unwrap_or_default(),
-            is_hollow: true,
-            ..Bar::default()
-        };
-        std::iter::once(found).chain(capacity.predicted_qps.map(predicted))
-    });
-    let least = |of: fn(&Capacity) -> Option<f64>| capacities.iter().filter_map(of).min_by(f64::total_cmp);
     let has_own_bounds = first.is_some() && shared_bound.is_none();
+    let (mut rows, mut series) = (Vec::new(), Vec::new());
+    for capacity in capacities {
+        let mut mark = |x: f64, y: usize, interval, is_hollow, look, signs| {
+            let points = vec![Point { x, y: y as f64, is_hollow, interval }];
+            series.push(Series { points, look: Some(look), signs, ..Series::default() });
+        };
+        let look = look_of(&capacity.policy);
+        mark(capacity.qps, rows.len(), capacity.interval, false, look, Signs::LineAndMarkers);
+        if let Some(bound) = capacity.bound_qps.filter(|_| has_own_bounds) {
+            mark(bound, rows.len(), None, true, BOUND, Signs::Markers);
+        }
+        rows.push([capacity.policy.clone(), capacity.rate(capacity.qps)]);
+        if let Some(predicted) = capacity.predicted_qps {
+            mark(predicted, rows.len(), None, true, look, Signs::LineAndMarkers);
+            rows.push([String::from("predicted"), capacity.predicted_rate().unwrap_or_default()]);
+        }
+    }
+    let least = |of: fn(&Capacity) -> Option<f64>| capacities.iter().filter_map(of).min_by(f64::total_cmp);
     let bound = shared_bound.map(|at| (at, String::from("bound of all schedulers")));
     let region = least(|c| c.region_qps).filter(|_| !has_own_bounds).map(|at| (at, String::from("limit of stability")));
     let deadline = capacities.iter().find_map(|c| c.deadline_ms);
     let kept = kept_in_words(&capacities[0].objective, deadline);
-    let best = &capacities[0];
-    let chart = Bars {
+    let rates = || capacities.iter().flat_map(|c| [Some(c.qps), c.predicted_qps]).flatten().filter(|&qps| qps > 0.0);
+    let is_x_log = rates().fold(0.0, f64::max) > LINEAR_RATIO * rates().fold(f64::INFINITY, f64::min);
+    let chart = LineChart {
         title: format!("Highest rate at which {kept}"),
-        description: format!(
-            "{} policies; {} with {} queries per second.",
-            capacities.len(),
-            best.policy,
-            best.rate(best.qps)
-        ),
-        x_label: String::from("queries/s"),
-        rows: rows.collect(),
+        x_label: String::from(if is_x_log { "queries/s, logarithmic" } else { "queries/s" }),
+        is_x_log,
+        rows,
+        series,
         vertical: bound.or(region),
         note: format!(
             "{}{}{}{}",
             whiskers(capacities),
             if has_own_bounds {
-                " Dashed: upper bound of all schedulers at the costs in this policy's runs."
+                " Grey: upper bound of all schedulers at the costs in this policy's runs."
             } else {
                 ""
             },
@@ -317,8 +313,9 @@ pub(crate) fn section(id: &str, folder: &Folder, capacities: &[Capacity]) -> Str
                 ""
             },
         ),
+        ..LineChart::default()
     };
-    let figure = chart.drawn(Medium::Page).map_or_else(String::new, |drawing| drawing.html(&format!("{id}-capacity")));
+    let figure = rates().next().map_or_else(String::new, |_| chart.html(&format!("{id}-capacity")));
     html::section(id, "capacity", "Capacity", &(figure + &tables(folder, capacities)))
 }
 

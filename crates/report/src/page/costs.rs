@@ -7,7 +7,7 @@ use tandem_model::traffic::Mode;
 
 use super::folder::Folder;
 use super::html::{self, Cell, HtmlTable, number, percent};
-use crate::plot::{LineChart, Point, Series, Signs, look_of};
+use crate::figure::{LineChart, Look, Point, Series, Signs, look_of};
 
 const MOST_POINTS: usize = 800;
 /// Folds of the cross-validation, as in `simulate`.
@@ -89,7 +89,7 @@ pub(crate) fn service_times(workload: &Workload) -> Vec<(Class, Mode, Vec<f64>)>
     all
 }
 
-fn colour(class: Class) -> usize {
+fn look(class: Class) -> Look {
     look_of(if class.is_gpu() { "gpu-only" } else { "cpu-only" })
 }
 
@@ -99,7 +99,7 @@ fn cloud(mode: Mode, by_class: &[(Class, Vec<Pair>)]) -> LineChart {
         Series {
             name: class.to_string(),
             points: pairs.iter().step_by(step).map(|&(x, y)| Point { x, y, ..Point::default() }).collect(),
-            colour: Some(colour(*class)),
+            look: Some(look(*class)),
             signs: Signs::Markers,
             ..Series::default()
         }
@@ -109,11 +109,9 @@ fn cloud(mode: Mode, by_class: &[(Class, Vec<Pair>)]) -> LineChart {
         format!("{class}: mean error {}", percent(mean, false))
     });
     let errors = errors.collect::<Vec<_>>().join("; ");
-    let description = format!("A model estimates each query without having seen it. {errors}.");
     LineChart {
         title: format!("Estimated and measured cost, mode {mode}"),
-        note: Some(description.clone()),
-        description,
+        note: format!("A model estimates each query without having seen it. {errors}."),
         x_label: String::from("estimated (µs)"),
         y_label: String::from("measured (µs)"),
         is_x_log: true,
@@ -135,19 +133,17 @@ fn calibration(mode: Mode, by_class: &[(Class, Vec<Pair>)]) -> LineChart {
             Point { x: sum.0 / tenth.len() as f64, y: sum.1 / sum.0, ..Point::default() }
         };
         let points = sorted.chunks(sorted.len().div_ceil(TENTHS)).map(point).collect();
-        Series { name: class.to_string(), colour: Some(colour(*class)), points, ..Series::default() }
+        Series { name: class.to_string(), look: Some(look(*class)), points, ..Series::default() }
     });
     let series: Vec<Series> = series.collect();
     let ratios = series.iter().flat_map(|series| &series.points).map(|point| point.y);
     let worst = ratios.max_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs())).unwrap_or(1.0);
-    let description = format!(
-        "Queries are grouped in tenths by their estimate. The tenth with the largest error took {} times its estimate.",
-        number(worst)
-    );
     LineChart {
         title: format!("Are estimates right on average? Mode {mode}"),
-        note: Some(description.clone()),
-        description,
+        note: format!(
+            "Queries are grouped in tenths by their estimate. The tenth with the largest error took {} times its estimate.",
+            number(worst)
+        ),
         x_label: String::from("mean estimate of a tenth of the queries (µs)"),
         y_label: String::from("measured ÷ estimated"),
         is_x_log: true,

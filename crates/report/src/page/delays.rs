@@ -7,7 +7,7 @@ use tandem_model::base::stats::mean_interval;
 
 use super::folder::{Folder, Kind, Log};
 use super::html::{self, Cell, HtmlTable, folded, number};
-use crate::plot::{LineChart, Point, Series, Signs, Stroke, look_of, looks_of};
+use crate::figure::{LineChart, Look, Point, Series, Signs, look_of, with_looks};
 use crate::sheet::{Sheet, SheetRow};
 
 /// Statistics of delays: column and name.
@@ -68,7 +68,7 @@ impl Runs<'_> {
 }
 
 /// Lines of the charts: a look, policy and source, with runs by rate in thousandths, which can be ordered.
-pub(crate) type Curves<'a> = BTreeMap<(usize, String, String), BTreeMap<u64, Runs<'a>>>;
+pub(crate) type Curves<'a> = BTreeMap<(Look, String, String), BTreeMap<u64, Runs<'a>>>;
 
 pub(crate) fn curves(folder: &Folder) -> Curves<'_> {
     let capacities = folder.of(Kind::Capacity).flat_map(Sheet::lines);
@@ -132,9 +132,9 @@ fn delay_chart(
         };
         Series {
             name: series_name(policy, source, has_both),
-            colour: Some(*look),
+            look: Some(*look),
             points: curve.iter().filter_map(point).collect(),
-            stroke: stroke(source, has_both),
+            is_dashed: has_both && source == "simulated",
             ..Series::default()
         }
     });
@@ -152,7 +152,7 @@ fn delay_chart(
         is_y_log: true,
         series: series.collect(),
         horizontal: deadline_ms.map(|ms| (ms, String::from("deadline"))),
-        note: Some(format!("Hollow: a query missed its deadline, or the rate is not stable{bars}{dashed}")),
+        note: format!("Hollow: a query missed its deadline, or the rate is not stable{bars}{dashed}"),
         ..LineChart::default()
     };
     chart.with_best("those without a miss up to the highest rates", Series::highest_kept)
@@ -160,10 +160,6 @@ fn delay_chart(
 
 fn series_name(policy: &str, source: &str, has_both: bool) -> String {
     if has_both { format!("{policy}, {source}") } else { policy.to_owned() }
-}
-
-fn stroke(source: &str, has_both: bool) -> Stroke {
-    if has_both && source == "simulated" { Stroke::Dashed } else { Stroke::Solid }
 }
 
 /// The rate at which each curve is compared: the highest common one at which at least half of the policies are stable and miss
@@ -215,16 +211,12 @@ fn percentiles(id: &str, curves: &Curves<'_>, deadline_ms: Option<f64>, has_both
         };
         chart.series.push(Series {
             name: if is_common { name } else { format!("{name}, {} q/s", number(*rate as f64 / 1e3)) },
-            colour: Some(*look),
+            look: Some(*look),
             points: PERCENTILES.iter().filter_map(point).collect(),
-            stroke: stroke(source, has_both),
+            is_dashed: has_both && source == "simulated",
             ..Series::default()
         });
     }
-    chart.description = format!(
-        "Median, p95, p99, p99.9 and maximum delay of {} policies, {at}. The table has the same numbers.",
-        chart.series.len()
-    );
     // The best line has the shortest delay that 99 % of the queries do not exceed.
     let chart =
         chart.with_best("those of the shortest p99", |series| series.points.get(2).map_or(f64::MIN, |point| -point.x));
@@ -243,7 +235,7 @@ fn tail_chart(title: String, deadline_ms: Option<f64>) -> LineChart {
         is_x_log: true,
         y_ticks: ticks.into_iter().enumerate().map(|(i, text)| (i as f64, text.to_owned())).collect(),
         vertical: deadline_ms.map(|ms| (ms, String::from("deadline"))),
-        note: Some(String::from("Each step up is ten times fewer queries with a longer delay")),
+        note: String::from("Each step up is ten times fewer queries with a longer delay"),
         ..LineChart::default()
     }
 }
@@ -252,8 +244,7 @@ fn distribution(id: &str, logs: &[Log], deadline_ms: Option<f64>) -> String {
     let title = String::from("Distribution of delays in the logged runs");
     let mut chart = tail_chart(title, deadline_ms);
     let logs: Vec<&Log> = logs.iter().filter(|log| !log.log.rows.is_empty()).collect();
-    let looks = looks_of(&logs.iter().map(|log| log.title.as_str()).collect::<Vec<_>>());
-    for (Log { title, log, .. }, (colour, nth)) in logs.into_iter().zip(looks) {
+    for Log { title, log, .. } in logs {
         let mut delays: Vec<u64> = log.rows.iter().map(|row| row.delay().0).collect();
         delays.sort_unstable();
         let n = delays.len();
@@ -272,13 +263,13 @@ fn distribution(id: &str, logs: &[Log], deadline_ms: Option<f64>) -> String {
         };
         chart.series.push(Series {
             name: title.clone(),
-            colour: Some(colour),
             points: ranks.into_iter().filter_map(point).collect(),
-            stroke: if nth % 2 == colour % 2 { Stroke::Solid } else { Stroke::Dashed },
             signs: Signs::Line,
             ..Series::default()
         });
     }
-    chart.description = format!("The distribution of delays in {} logged runs.", chart.series.len());
+    chart.series = with_looks(chart.series);
+    // Runs of a policy differ in markers, which these lines do not have.
+    chart.series.iter_mut().for_each(|series| series.is_dashed = series.look.is_some_and(|(c, m)| c % 2 != m % 2));
     chart.html(&format!("{id}-cdf"))
 }

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
+use crate::figure::LineChart;
 use crate::number;
+use crate::plot::paper::{Area, Drawn, drawn};
 use crate::sheet::Sheet;
 use crate::text::escaped;
 
@@ -141,6 +143,32 @@ pub(crate) fn folded(summary: &str, table: &HtmlTable) -> String {
         return String::new();
     }
     format!("<details><summary>{}</summary>{}</details>\n", escaped(summary), table.html())
+}
+
+/// The width of a figure, which fits a phone.
+pub(crate) const FIGURE_WIDTH: i32 = 4400;
+
+/// A figure with an `id` that is unique on the page, a title, and the texts for readers who can't see it and who can.
+pub(crate) fn figure(id: &str, texts: [&str; 3], draw: impl FnOnce(&Area<'_>) -> Drawn<i32>) -> String {
+    let [title, description, note] = texts.map(escaped);
+    let note = if note.is_empty() { note } else { format!("<p class=\"note\">{note}</p>") };
+    let (height, elements) = drawn(FIGURE_WIDTH, draw);
+    format!(
+        "<figure id=\"{id}\"><figcaption>{title}</figcaption><svg class=\"chart\" viewBox=\"0 0 {FIGURE_WIDTH} {height}\" \
+         role=\"img\" aria-labelledby=\"{id}-t {id}-d\"><title id=\"{id}-t\">{title}</title>\
+         <desc id=\"{id}-d\">{description}</desc>\n{elements}</svg>{note}</figure>\n"
+    )
+}
+
+impl LineChart {
+    /// The chart as a part of a page, or nothing if it has no point.
+    pub(crate) fn html(&self, id: &str) -> String {
+        if self.points().next().is_none() {
+            return String::new();
+        }
+        let note = if self.note.is_empty() { "" } else { &format!("{}.", self.note.trim_end_matches('.')) };
+        figure(id, [&self.title, &self.in_words(), note], |area| self.draw(area, 60, 2700))
+    }
 }
 
 pub(crate) fn section(id: &str, key: &str, heading: &str, content: &str) -> String {

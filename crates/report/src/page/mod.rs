@@ -18,6 +18,7 @@ mod answers;
 mod bench;
 mod capacity;
 mod costs;
+mod course;
 mod delays;
 mod folder;
 mod html;
@@ -33,8 +34,7 @@ use answer::Story;
 use html::{HtmlTable, folded};
 use story::story;
 
-use crate::plot::look::{Medium, style_sheet};
-use crate::plot::timeline::Timeline;
+use crate::plot::look::style_sheet;
 use crate::text::escaped;
 
 const STYLE: &str = include_str!("style.css");
@@ -145,11 +145,10 @@ fn logged_deadline_ms(folder: &Folder) -> Option<f64> {
 const MOST_TIMELINES: usize = 4;
 
 fn timelines(id: &str, folder: &Folder) -> String {
-    let timeline = |(number, log): (usize, &Log)| {
-        let timeline = Timeline { title: format!("Queue and lanes: {}", log.title), log: &log.log };
-        timeline.drawn(Medium::Page).map_or_else(String::new, |drawing| drawing.html(&format!("{id}-run{number}")))
+    let figure = |(number, log): (usize, &Log)| {
+        course::figure(&format!("{id}-run{number}"), &format!("Queue and lanes: {}", log.title), &log.log)
     };
-    let figures: String = folder.logs.iter().take(MOST_TIMELINES).enumerate().map(timeline).collect();
+    let figures: String = folder.logs.iter().take(MOST_TIMELINES).enumerate().map(figure).collect();
     html::section(id, "runs", "Course of runs", &figures)
 }
 

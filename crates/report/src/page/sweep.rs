@@ -4,8 +4,8 @@ use tandem_model::study::extrapolated;
 
 use super::folder::{Folder, Kind};
 use super::html::{self, HtmlTable, folded, heading, rounded};
+use crate::figure::{LineChart, Point, Series, with_looks};
 use crate::number::counted;
-use crate::plot::{LineChart, Point, Series, looks_of};
 use crate::sheet::{Sheet, SheetRow};
 
 /// Numeric parameters in order of preference for the horizontal axis: column, name, and whether the axis is logarithmic.
@@ -134,14 +134,7 @@ fn chart(lines: &[SheetRow<'_>]) -> Option<LineChart> {
         let is_hollow = !tells_capacity && !holds(line);
         let interval = line.number(low).zip(line.number(high)).map(|(low, high)| (low.max(0.0), high));
         let point = Point { x, y, interval, is_hollow };
-        match series.iter_mut().find(|series| series.name == name) {
-            Some(series) => series.points.push(point),
-            None => series.push(Series { name, points: vec![point], ..Series::default() }),
-        }
-    }
-    let looks = looks_of(&series.iter().map(|series| series.name.as_str()).collect::<Vec<_>>());
-    for (series, (colour, marker)) in series.iter_mut().zip(looks) {
-        (series.colour, series.marker) = (Some(colour), Some(marker));
+        Series::named(&mut series, name).points.push(point);
     }
     let (what, y_label, note) = if tells_capacity {
         (String::from("Capacity"), String::from("capacity (queries/s)"), "Bars: intervals of the median over seeds")
@@ -155,16 +148,14 @@ fn chart(lines: &[SheetRow<'_>]) -> Option<LineChart> {
     };
     let chart = LineChart {
         title: format!("{what}, by {label}"),
-        description: format!("{what} by {label}, {} lines. The table has the same numbers.", series.len()),
         x_label: format!("{label}{unit}"),
         y_label,
         is_x_log: *is_ratio && lines.iter().all(|line| line.number(along).is_some_and(|x| x > 0.0)),
         is_y_log: true,
-        series,
-        note: Some(note.to_owned()),
+        series: with_looks(series),
+        note: note.to_owned(),
         ..LineChart::default()
     };
-    let chart = chart.with_ticks_at_points();
     Some(if tells_capacity {
         chart.with_best("those of the highest rates", Series::highest)
     } else {

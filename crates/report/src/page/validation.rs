@@ -2,7 +2,7 @@
 
 use super::folder::{Folder, Kind};
 use super::html::{HtmlTable, folded};
-use crate::plot::{LineChart, Point, Series, Signs, look_of};
+use crate::figure::{LineChart, Point, Series, Signs, look_of};
 use crate::sheet::Sheet;
 
 /// Pictures and tables.
@@ -41,25 +41,16 @@ fn scatter(folder: &Folder, metric: &str, name: &str) -> LineChart {
         count += 1;
         let interval = line.number(&half_width).map(|half| (y / (1.0 + half), y * (1.0 + half)));
         let point = Point { x, y, is_hollow: line.text("verdict") != "held", interval };
-        match series.iter_mut().find(|series| series.name == policy) {
-            Some(series) => series.points.push(point),
-            None => series.push(Series {
-                name: policy.to_owned(),
-                colour: Some(look_of(policy)),
-                points: vec![point],
-                signs: Signs::Markers,
-                ..Series::default()
-            }),
-        }
+        let series = Series::named(&mut series, policy.to_owned());
+        (series.look, series.signs) = (Some(look_of(policy)), Signs::Markers);
+        series.points.push(point);
     }
-    let description =
-        format!("{within} of {count} predictions of the {name} delay are within a quarter of the measurement.");
     LineChart {
         title: format!("Predicted and measured delay: {name}"),
-        note: Some(format!(
-            "On the dashed line both are equal. {description} Hollow: the objective was not held live. Bars: 90 % intervals of predictions"
-        )),
-        description,
+        note: format!(
+            "On the dashed line both are equal. {within} of {count} predictions of the {name} delay are within a quarter of the \
+             measurement. Hollow: the objective was not held live. Bars: 90 % intervals of predictions"
+        ),
         x_label: format!("measured {name} delay (ms)"),
         y_label: format!("predicted {name} delay (ms)"),
         is_x_log: true,

@@ -1,14 +1,7 @@
-//! Figures for files and pages, written as SVG without any font or library of the system.
-//!
-//! [`LineChart`], bars and the timeline of a run define figures. `axis` places values and ticks, and `canvas` draws.
-//! `look` has the colours and markers, which are the same for a policy in all figures.
+//! Draws figures as SVG by plotters, without any font or library of the system.
+//! `lines` draws the charts of [`figure`](crate::figure), and `paper` has what figures share.
 
-mod axis;
-pub(crate) mod bars;
-pub(crate) mod canvas;
+pub(crate) mod axis;
 mod lines;
 pub(crate) mod look;
-pub(crate) mod timeline;
-
-pub use lines::{LineChart, Point, Series, Signs};
-pub use look::{Stroke, look_of, looks_of};
+pub(crate) mod paper;
