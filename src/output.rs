@@ -11,6 +11,8 @@
 //!  "results": {"summary": [{"policy": "stealing", "rate_qps": 500, "p99_ms": 1.2, ...}, ...], "capacity": [...]}}
 //! ```
 //!
+//! Text may hold words of servers and names of files. No control character in them reaches the terminal.
+//!
 //! Results are the rows of files, under the names of their columns. Commands [name](result_file) the files, or
 //! [add](result) values that are in no file.
 
@@ -27,6 +29,7 @@ use tandem_model::files::{Provenance, write_atomically};
 use crate::failure::Failure;
 use tandem_report::json::rows_of_csv;
 use tandem_report::table::fitted;
+use tandem_report::trec::harmless;
 
 /// The first failure to print a line.
 static FAILED: Mutex<Option<String>> = Mutex::new(None);
@@ -111,13 +114,14 @@ pub(super) fn out_line(line: fmt::Arguments<'_>) {
 
 /// See `errln!`. There is nowhere to report that standard error cannot be written to.
 pub(super) fn err_line(line: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", harmless(&line.to_string()));
 }
 
 /// Prints text, with lines broken to 80 characters, to standard output; or, if that is for the document, to standard error. A
 /// closed reader (`| head`) is no failure.
 pub(super) fn say(text: &str) -> Result<(), Failure> {
     let text = fitted(text);
+    let text = harmless(&text);
     if is_json() {
         let _ = io::stderr().write_all(text.as_bytes());
         return Ok(());

@@ -54,7 +54,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let workers = arguments.cpus.map_or_else(|| HostInfo::detect().workers(1), usize::from);
     let shed = if *shed { Shed::Late } else { Shed::Nothing };
     let policy = policy.with(PolicyOptions { shed, ..PolicyOptions::default() });
+    let name = arguments.index.canonicalize().unwrap_or_else(|_| arguments.index.clone());
     let options = ServeOptions {
+        name: name.file_name().map_or(String::from("tandem"), |name| name.to_string_lossy().into_owned()),
         address: SocketAddr::new(arguments.address, arguments.port),
         workers,
         deadline: deadline.checked()?,

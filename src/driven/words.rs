@@ -99,25 +99,31 @@ pub(crate) fn no_answer(found: &Answer) -> String {
     }
     let runs = || found.driven.iter().flat_map(|driven| &driven.runs);
     let lowest = runs().map(|run| run.qps).reduce(f64::min);
-    let at_least = found.driven.iter().map(Driven::at_least_qps).fold(0.0, f64::max);
-    let why = match (at_least > 0.0, lowest) {
-        (true, _) => {
-            let held = found.driven.iter().any(|driven| driven.held.is_some());
-            let rest =
-                if held { "no higher rate is known to miss" } else { "there was no time for enough runs that agree" };
-            format!("at least {} q/s, {rest}", rate(at_least, 0.0))
+    let why = match (bounds(found), lowest) {
+        ([Some(held), missed], _) => {
+            let side = |words: &str, side: Side, count| {
+                format!("{words} {} q/s (in {count} of {} runs)", rate(side.qps, 0.0), side.runs())
+            };
+            let rest = missed.map_or(String::from("no higher rate is known to miss"), |missed| {
+                format!("{}: there was no time for enough runs that agree", side("at most", missed, missed.missed))
+            });
+            format!("{}, {rest}", side("at least", held, held.held))
         }
-        (false, None) if found.driven.iter().any(|driven| driven.predicted.qps() > 0.0) => {
+        (_, Some(lowest)) => format!("no rate held, down to {} q/s", rate(lowest, 0.0)),
+        (_, None) if found.driven.iter().any(|driven| driven.predicted.qps() > 0.0) => {
             String::from("no live run counts: there was no time, or the client was late")
         }
-        (false, None) => String::from("no rate is low enough in simulation"),
-        (false, Some(lowest)) if !runs().any(|run| run.verdict.holds()) => {
-            format!("no rate held, down to {} q/s", rate(lowest, 0.0))
-        }
-        (false, Some(_)) => String::from("there was no time for enough runs that agree"),
+        (_, None) => String::from("no rate is low enough in simulation"),
     };
     let load = found.driven.last().map_or(String::new(), |driven| format!("; {}", driven.load().words()));
     format!("no answer: {why}{load}")
+}
+
+/// The bounds of the policy whose lower one is the highest.
+fn bounds(found: &Answer) -> [Option<Side>; 2] {
+    let lower = |bounds: &[Option<Side>; 2]| bounds[0].map_or(0.0, |side| side.qps);
+    let all = found.driven.iter().map(Driven::bounds);
+    all.max_by(|one, two| lower(one).total_cmp(&lower(two))).unwrap_or_default()
 }
 
 /// The answer for programs.
@@ -130,8 +136,9 @@ pub(crate) struct JsonAnswer {
     how: &'static str,
     policy: Option<String>,
     missed_at: Option<f64>,
-    /// The highest rate that held in a run, if neither side is known for certain.
+    /// The highest rate at which half of the runs held, and the lowest higher one that failed, if the sides are not known for certain.
     at_least: Option<f64>,
+    at_most: Option<f64>,
     /// The delays at the rate, as measured.
     measured: Option<JsonDelays>,
     /// What is known if pauses of the machine miss the objective at any rate.
@@ -146,6 +153,8 @@ impl JsonAnswer {
     pub(crate) fn of(found: &Answer) -> Self {
         let best = found.best();
         let digits = |qps: f64| significant(qps, 4);
+        let [at_least, at_most] =
+            bounds(found).map(|side| side.filter(|_| best.is_none()).map(|side| digits(side.qps)));
         Self {
             rate: best.map(|(_, capacity)| digits(capacity.qps)),
             interval: best.and_then(|(_, capacity)| capacity.interval()).map(|(low, high)| [digits(low), digits(high)]),
@@ -156,9 +165,8 @@ impl JsonAnswer {
             },
             policy: best.map(|(driven, _)| driven.policy.clone()),
             missed_at: best.map(|(_, capacity)| digits(capacity.missed_qps)),
-            at_least: Some(found.driven.iter().map(Driven::at_least_qps).fold(0.0, f64::max))
-                .filter(|&qps| best.is_none() && qps > 0.0)
-                .map(digits),
+            at_least,
+            at_most,
             measured: best.and_then(|(driven, capacity)| Some(JsonDelays::of(driven.typical_run(capacity.qps)?))),
             pause_limited: found.driven.iter().find_map(pause_limited),
             predicted: best.map(|(driven, capacity)| JsonPrediction::of(driven, capacity.qps)),

@@ -2,7 +2,7 @@
 
 use tandem_drive::lab::{GpuChoice, HostInfo};
 use tandem_model::base::machine::{Class, Machine};
-use tandem_model::cost::Workload;
+use tandem_model::cost::{MachineProfile, Workload};
 use tandem_model::sim::Arrivals;
 use tandem_model::study::{GPU_LANE_DEPTH, draw_all, traced};
 use tandem_model::traffic::ArrivalProcess;
@@ -25,7 +25,11 @@ pub(super) fn counts(arguments: &Arguments) -> [(&'static str, usize); 3] {
 }
 
 /// CPU workers and GPUs: a GPU if one is asked for or, by default, if its times are known.
-pub(super) fn processors(arguments: &Arguments, workload: &Workload) -> Result<(usize, usize), Failure> {
+pub(super) fn processors(
+    arguments: &Arguments,
+    workload: &Workload,
+    profile: Option<&MachineProfile>,
+) -> Result<(usize, usize), Failure> {
     let has_times = workload.rows.iter().any(|row| row.measured[Class::GPU].is_some());
     let gpus = match (arguments.gpu, arguments.gpus) {
         (GpuChoice::None, Some(1..)) => {
@@ -35,9 +39,8 @@ pub(super) fn processors(arguments: &Arguments, workload: &Workload) -> Result<(
         (_, Some(gpus)) => gpus,
         (_, None) => usize::from(has_times),
     };
-    let cpus = arguments
-        .cpus
-        .unwrap_or_else(|| if origin::is_of_here(workload) { workers_of_here(gpus, arguments) } else { 1 });
+    let cpus = arguments.cpus.or(profile.and_then(MachineProfile::server_lanes));
+    let cpus = cpus.unwrap_or_else(|| if origin::is_of_here(workload) { workers_of_here(gpus, arguments) } else { 1 });
     if cpus + gpus * arguments.streams == 0 {
         return Err(Failure::input("the machine has no processors: give --cpus or --gpus at least 1"));
     }
@@ -51,10 +54,18 @@ fn workers_of_here(gpus: usize, arguments: &Arguments) -> usize {
 }
 
 /// `3 CPU workers`, with the reason for a default.
-pub(super) fn cpus_in_words(arguments: &Arguments, workload: &Workload, machine: &Machine) -> String {
+pub(super) fn cpus_in_words(
+    arguments: &Arguments,
+    workload: &Workload,
+    machine: &Machine,
+    profile: Option<&MachineProfile>,
+) -> String {
     let words = number::counted(machine.count(Class::CPU), "CPU worker", "CPU workers");
     match arguments.cpus {
         Some(_) => words,
+        None if profile.and_then(MachineProfile::server_lanes).is_some() => {
+            format!("{words} (of the server's profile)")
+        }
         None if origin::is_of_here(workload) => format!("{words} (this machine's; --cpus)"),
         None => format!("{words} (--cpus)"),
     }

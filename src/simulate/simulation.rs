@@ -126,7 +126,7 @@ impl<'a> Simulation<'a> {
         let (estimates, instead) = named.suited_to(&workload);
         origin::warn_of_another(&estimates, &workload_name, &workload);
         let machine_profile = arguments.machine.read(origin::is_of_here(&workload))?;
-        let (cpus, gpus) = processors(arguments, &workload)?;
+        let (cpus, gpus) = processors(arguments, &workload, machine_profile.as_ref().map(|(_, profile)| profile))?;
         let machine = simulated((cpus, gpus, arguments.streams), machine_profile.as_ref(), replayed.is_some());
         let faults = faults(arguments, &machine.processors())?;
         let model = MachineModel { faults, ..machine.model(&workload, &estimates) };
@@ -303,7 +303,12 @@ impl<'a> Simulation<'a> {
             "{workload_name}, mode {}: {} queries; {}, {}; {}; estimates: {}",
             workload.mode(),
             workload.rows.len(),
-            cpus_in_words(arguments, workload, &experiment.model.machine),
+            cpus_in_words(
+                arguments,
+                workload,
+                &experiment.model.machine,
+                self.machine_profile.as_ref().map(|(_, profile)| profile),
+            ),
             gpus_in_words(&experiment.model.machine),
             deadline_in_words(experiment),
             self.estimates.0.name(),

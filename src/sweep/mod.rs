@@ -58,9 +58,10 @@ pub(super) struct Arguments {
     /// combined]
     #[arg(long, value_name = "NAME", value_parser = choice::<PolicyKind>(), value_delimiter = ',')]
     policy: Vec<PolicyKind>,
-    /// Numbers of CPU workers: numbers and FIRST:LAST, separated by commas
-    #[arg(long, value_name = "LIST", default_value = "1")]
-    cpus: String,
+    /// Numbers of CPU workers: numbers and FIRST:LAST, separated by commas [default: 1; with the profile of a server, as many as it
+    /// answers at once]
+    #[arg(long, value_name = "LIST")]
+    cpus: Option<String>,
     /// Numbers of GPUs, likewise [default: 1 if the workload has GPU times or --gpu is replay]
     #[arg(long, value_name = "LIST")]
     gpus: Option<String>,
@@ -232,7 +233,10 @@ fn axes(arguments: &Arguments) -> Result<Axes, Failure> {
     let axes = Axes {
         modes,
         policies: distinct.into_iter().map(|kind| kind.with(policies)).collect(),
-        cpus: counts("--cpus", &arguments.cpus, 0, MAX_PROCESSORS)?,
+        cpus: match &arguments.cpus {
+            Some(cpus) => counts("--cpus", cpus, 0, MAX_PROCESSORS)?,
+            None => vec![arguments.machine.read(false)?.and_then(|(_, profile)| profile.server_lanes()).unwrap_or(1)],
+        },
         gpus,
         streams: counts("--streams", &arguments.streams, 1, 64)?,
         deadlines_ms: numbers("--deadline-ms", &arguments.deadline_ms, 1e-6, MAX_DEADLINE_MS)?,

@@ -32,8 +32,8 @@ use crate::options::arrivals::ProcessArguments;
 use crate::options::question::{EffortArguments, ObjectiveArguments};
 use serde_json::json;
 use tandem_http::{
-    Ending, Front, HttpError, Naive, Outcome, PERCENTILES, Record, Run, RunReport, ServerAnswer, ServerProfile,
-    find_answer, naive_answers, write_histograms, write_profile, write_requests, write_runs,
+    Ending, Front, Gate, HttpError, Outcome, PERCENTILES, Record, Run, RunReport, ServerAnswer, ServerProfile,
+    check_rate, find_answer, percentile_ms, warm_up, write_histograms, write_profile, write_requests, write_runs,
 };
 use tandem_report::number::{counted, grouped, significant, text};
 use tandem_report::table::Table;
@@ -84,6 +84,9 @@ struct Searched {
     /// rejected)
     #[arg(long, value_name = "FRONT", default_value = "fcfs", value_parser = Front::from_text, help_heading = "Server")]
     front: Front,
+    /// Drive this rate only, and say by the exit code whether it holds: 0 held, 1 missed, 3 undecided
+    #[arg(long, value_name = "QPS")]
+    at_least: Option<f64>,
     #[command(flatten)]
     process: ProcessArguments,
     #[command(flatten)]
@@ -152,9 +155,12 @@ impl From<HttpError> for Failure {
     fn from(e: HttpError) -> Self {
         match e {
             HttpError::Study(e) => e.into(),
-            HttpError::Input(_) | HttpError::Target(_) | HttpError::Limit(_) => Self::input(e.to_string()),
+            // A server that cannot be used is named wrongly, as far as this program can tell.
+            HttpError::Input(_) | HttpError::Target(_) | HttpError::Limit(_) | HttpError::NoAnswer(_) => {
+                Self::input(e.to_string())
+            }
             HttpError::Interrupted => Self::interrupted(e.to_string()),
-            HttpError::NoAnswer(_) | HttpError::Io(_) => Self::failed(e.to_string()),
+            HttpError::Io(_) => Self::failed(e.to_string()),
         }
     }
 }
@@ -181,7 +187,12 @@ fn search(searched: &Searched, is_validation: bool) -> Result<(), Failure> {
         Question { deadline: opened.deadline, objective, process, seeds, effort, log_queries, loads: LOADS.to_vec() };
     let criterion = objective.within(opened.deadline);
     interrupts::catch();
+    opened.probe()?;
     let (client, bars) = (opened.client(), Bars::default());
+    if let Some(rate) = searched.at_least {
+        warm_up(&client, &plan, &bars)?;
+        return gate(&opened, &question, rate, out);
+    }
     let (measured, paces) = opened.measure(&plan, &bars)?;
     errln!("{}", profile_words(&measured));
     let servers = opened.targets.len();
@@ -191,7 +202,7 @@ fn search(searched: &Searched, is_validation: bool) -> Result<(), Failure> {
     let mut answer = ServerAnswer::new(opened.name(), predicted, &measured, log_queries);
     let shares: &[f64] = if is_validation { &LOADS } else { &[] };
     let done = find_answer(&client, &simulated, &question, shares, &bars, &mut answer);
-    let ServerAnswer { driven, runs, last, rejected, caveats } = answer;
+    let ServerAnswer { driven, runs, last, rejected, answers: (answered, empty), caveats } = answer;
     let found = Answer {
         capacities: vec![driven.predicted.capacity.clone()],
         driven: vec![driven],
@@ -199,7 +210,6 @@ fn search(searched: &Searched, is_validation: bool) -> Result<(), Failure> {
         ..Answer::default()
     };
     let arrivals = arrivals.named(&question.process);
-    let naive = naive_answers(&measured, searched.profile.cores(), opened.deadline, servers);
     let provenance = opened.provenance.clone().with("objective", criterion).with("arrivals", &arrivals);
     let mut kept = files::write(&found, &criterion, &provenance, out, is_validation);
     kept.files(write_profile(out, &provenance, &measured));
@@ -207,11 +217,6 @@ fn search(searched: &Searched, is_validation: bool) -> Result<(), Failure> {
     output::result("answer", words::JsonAnswer::of(&found));
     output::result("runs", runs.iter().map(RunReport::json).collect::<Vec<_>>());
     let best = found.best();
-    let rules = naive.map(|one| {
-        let error = best.and_then(|(_, capacity)| one.error(capacity.qps));
-        json!({ "rule": one.rule, "qps": one.qps, "error": error })
-    });
-    output::result("rules_of_thumb", rules);
     if is_validation {
         outln!("{}{}", words::compared(&found), words::live_runs(&found));
     } else if let Some((driven, capacity)) = best {
@@ -221,7 +226,7 @@ fn search(searched: &Searched, is_validation: bool) -> Result<(), Failure> {
         let disturbed = format!("client late by {} us (p99)", text(lateness.as_us(), 3));
         outln!("{}", words::answer(driven, capacity, [&what, &disturbed], &criterion, &arrivals));
     }
-    outln!("{}", naive_table(&naive, best.map(|(_, capacity)| capacity.qps)));
+    outln!("{}", empty_words(answered, empty));
     if rejected > 0 {
         errln!("warning: {} rejected, since the client was late", counted(rejected, "run was", "runs were"));
     }
@@ -233,6 +238,41 @@ fn search(searched: &Searched, is_validation: bool) -> Result<(), Failure> {
         done => done?,
     }
     if best.is_none() && !is_validation { Err(Failure::no_answer(words::no_answer(&found))) } else { Ok(()) }
+}
+
+/// The share of answers without a hit.
+fn empty_words(answered: usize, empty: usize) -> String {
+    let percent = 100.0 * empty as f64 / answered.max(1) as f64;
+    format!("{} % of the {} found nothing", text(percent, 3), counted(answered, "answer", "answers"))
+}
+
+/// Drives one rate: exit code 0 if it holds, 1 if it misses, 3 if the runs do not tell.
+fn gate(opened: &Opened, question: &Question, rate: f64, out: &Path) -> Result<(), Failure> {
+    let criterion = question.objective.within(question.deadline);
+    let Gate { side, holds, runs, last } = check_rate(&opened.client(), question, rate, &Bars::default())?;
+    let provenance = opened.provenance.clone().with("objective", criterion).with("at least", rate);
+    let mut kept = ResultWriter::new();
+    write_driven(&mut kept, &runs, last.as_ref(), &provenance, out);
+    output::result("runs", runs.iter().map(RunReport::json).collect::<Vec<_>>());
+    output::result("at_least", json!({ "rate": rate, "holds": holds }));
+    let result = match holds {
+        Some(true) => "held",
+        Some(false) => "missed",
+        None => "undecided",
+    };
+    let words = format!("{} q/s: {result}, held in {} of {}, {criterion}", text(rate, 4), side.held, side.runs());
+    outln!("{words}");
+    if let Some(run) = &last {
+        outln!("{}", empty_words(run.count(Outcome::Answered), run.empty()));
+    }
+    let failure = last.and_then(|run| run.failure).map_or(String::new(), |why| format!("; the first failure: {why}"));
+    errln!("{}", kept.in_words());
+    kept.finish()?;
+    match holds {
+        Some(true) => Ok(()),
+        Some(false) => Err(Failure::failed(format!("{words}{failure}"))),
+        None => Err(Failure::no_answer(format!("{words}: too few runs agree, or the client was late{failure}"))),
+    }
 }
 
 /// Writes `runs.csv`, `runs.hlog`, and `requests.csv` of the last run.
@@ -253,28 +293,20 @@ fn profile_words(profile: &ServerProfile) -> String {
     let slowdown = profile.slowdown().last().map_or(1.0, |&(_, times)| times);
     let limit = profile.queue_limit().map_or(String::from("none found"), |limit| limit.to_string());
     let pauses = 1e3 * profile.pauses_per_query();
+    let open = profile.ceiling.map_or(String::from("an overloaded open loop ended"), |share| {
+        format!("an overloaded open loop {} % of it", text(100.0 * share, 3))
+    });
     format!(
-        "{} queries of {} ms on average; {}, slowdown {} if all are busy; queue limit: {limit}; {} pauses per 1000 queries",
+        "{} queries of {} ms on average; {}, slowdown {} if all are busy; queue limit: {limit}; {} pauses per 1000 queries; the \
+         best closed loops serve {} q/s (drift {} %), {open}",
         profile.queries.len(),
         text(profile.mean_us() / 1e3, 3),
         counted(servers, "server", "servers"),
         text(slowdown, 3),
         text(pauses, 2),
+        text(profile.most_qps(), 4),
+        text(100.0 * profile.drift, 2),
     )
-}
-
-/// Rules of thumb, with their errors if the capacity was measured.
-fn naive_table(naive: &[Naive], measured_qps: Option<f64>) -> String {
-    let mut table = Table::new(["rule of thumb", "q/s", "error"]);
-    for one in naive {
-        let error = measured_qps.and_then(|qps| one.error(qps));
-        table.row([
-            one.rule.to_owned(),
-            one.qps.map_or(String::from("-"), |qps| grouped(significant(qps, 3))),
-            error.map_or(String::from("-"), |error| format!("{:+.0} %", 100.0 * error)),
-        ]);
-    }
-    table.to_string()
 }
 
 fn profile(profiled: &Profiled) -> Result<(), Failure> {
@@ -283,17 +315,22 @@ fn profile(profiled: &Profiled) -> Result<(), Failure> {
     let index = profiled.index.as_deref().map(Index::open).transpose()?;
     let opened = server.open(out)?;
     interrupts::catch();
+    opened.probe()?;
     let (measured, _) = opened.measure(&plan, &Bars::default())?;
     let mut kept = ResultWriter::new();
     kept.files(write_profile(out, &opened.provenance, &measured));
     if let Some(index) = index {
         let path = out.join("server.workload.csv");
         let workload = workload(&opened, &measured, &index)?;
+        let empty = measured.queries.iter().filter(|query| query.hits == 0).count();
+        let unknown = measured.queries.len() - workload.rows.len();
+        outln!("{}; {unknown} have no term of the index", empty_words(measured.queries.len(), empty));
         kept.files(workload.write(&path).map(|()| vec![path]));
     }
     let mut table = Table::new(["clients", "q/s", "p50 ms", "p99 ms", "rejected", "failed"]);
     for rung in &measured.ladder {
-        let [qps, p50, p99] = [rung.qps, rung.p50_ms, rung.p99_ms].map(|value| text(value, 3));
+        let [qps, p50, p99] =
+            [Some(rung.qps), rung.p50_ms, rung.p99_ms].map(|value| value.map_or(String::new(), |value| text(value, 3)));
         table.row([rung.clients.to_string(), qps, p50, p99, rung.rejected.to_string(), rung.failed.to_string()]);
     }
     outln!("{table}\n{}", profile_words(&measured));
@@ -345,6 +382,7 @@ fn drive(driven: &Driven) -> Result<(), Failure> {
     }
     let opened = server.open(out)?;
     interrupts::catch();
+    opened.probe()?;
     let count = (rate * (seconds + warm_up)).ceil().clamp(1.0, u32::MAX.into()) as usize;
     let arrivals = Arrivals::drawn(&process, driven.seed, count, opened.requests.len());
     let run = opened.client().drive(&arrivals, *rate, *warm_up)?;
@@ -352,14 +390,24 @@ fn drive(driven: &Driven) -> Result<(), Failure> {
     let (latency, service) = (run.histogram(Record::latency), run.histogram(Record::service));
     let mut table = Table::new(["percentile", "latency ms", "service ms"]);
     for percentile in PERCENTILES {
-        let ms = |histogram: &tandem_http::Times| text(histogram.value_at_percentile(percentile) as f64 / 1e6, 4);
-        table.row([percentile.to_string(), ms(&latency), ms(&service)]);
+        let times = percentile_ms(&latency, percentile).zip(percentile_ms(&service, percentile));
+        if let Some((latency, service)) = times {
+            table.row([percentile.to_string(), text(latency, 4), text(service, 4)]);
+        }
+    }
+    if run.count(Outcome::Answered) == 0 {
+        outln!("nothing answered");
+    } else {
+        outln!("{table}\n{}", empty_words(run.count(Outcome::Answered), run.empty()));
+    }
+    if let Some(why) = &run.failure {
+        outln!("the first failure: {why}");
     }
     let misses: Vec<String> = (Outcome::ALL.iter().filter(|&&outcome| run.count(outcome) > 0))
         .map(|&outcome| format!("{} {}", run.count(outcome), outcome.name()))
         .collect();
-    outln!("{table}\n{} planned: {}, {} not sent", run.planned, misses.join(", "), run.not_sent());
-    let lateness = text(run.lateness_p99().as_us(), 3);
+    outln!("{} planned: {}, {} not sent", run.planned, misses.join(", "), run.not_sent());
+    let lateness = run.lateness_p99().map_or(String::from("-"), |late| text(late.as_us(), 3));
     outln!(
         "{}{}; client late by {lateness} us (p99), warm-up of {}",
         verdict.words(),
@@ -379,7 +427,7 @@ fn drive(driven: &Driven) -> Result<(), Failure> {
         Ending::ServerGone => return Err(Failure::failed("the server stopped answering for some seconds")),
         Ending::Complete | Ending::Interrupted => {}
     }
-    if run.is_rejected(criterion.deadline, &verdict) {
+    if run.is_rejected(&criterion, &verdict) {
         return Err(Failure::failed(format!(
             "rejected: the client was late by {lateness} us (p99), more than 1 % of the deadline (lower the rate, leave it more \
              processor time, or let it --spin on a core of its own)"

@@ -96,20 +96,29 @@ impl Server {
         let credentials = Credentials::load(self.credentials.as_deref())?;
         let urls = self.target.iter().chain(&self.url);
         let target = |url: &String| Target::new(url, &dialect, &self.allow_host, credentials.clone());
-        let targets: Vec<Target> = urls.map(target).collect::<Result<_, _>>()?;
-        let path = targets[0].path();
+        let mut targets: Vec<Target> = urls.map(target).collect::<Result<_, _>>()?;
+        let path = targets[0].path().to_owned();
         if let Some(other) = targets.iter().find(|target| target.path() != path) {
             return Err(Failure::input(format!("--target {}: expected the path {path:?} of the first", other.url)));
         }
         let log = read_log(&self.queries, &self.form.options())?;
         errln!("{}: {}", self.queries.display(), log.found);
         let queries: Vec<String> = log.entries.into_iter().map(|entry| entry.text).collect();
-        let requests = Requests::new(&dialect, path, self.k, deadline.as_ms(), &queries)?;
+        let requests = Requests::new(&dialect, &path, self.k, deadline.as_ms(), &queries)?;
         check_writable(&out.join("runs.csv"))?;
         let limits = Limits::for_deadline(deadline);
         let timeout = self.timeout_ms.map_or(limits.timeout, |ms| Duration::from_millis(ms.into()));
         let (connections, threads) = (self.connections.into(), self.threads.into());
         let limits = Limits { connections, threads, timeout, spins: self.spin, ..limits };
+        targets.iter_mut().try_for_each(|target| target.reach(timeout))?;
+        let mut known: Vec<Target> = Vec::new();
+        for target in targets {
+            match known.iter().find(|known| known.address() == target.address()) {
+                Some(same) => errln!("warning: {} and {} are the same server, which counts once", same.url, target.url),
+                None => known.push(target),
+            }
+        }
+        let targets = known;
         let provenance = Provenance::new()
             .with_command_and_machine()
             .with("target", urls_of(&targets))
@@ -140,8 +149,14 @@ impl Opened {
         urls_of(&self.targets)
     }
 
-    /// Measures each server. Returns the profile of the slowest one, and by server its times over those of the slowest, by
-    /// their highest throughputs.
+    /// Asks the first queries, and says what came back.
+    pub(super) fn probe(&self) -> Result<(), Failure> {
+        self.client().probe()?.iter().for_each(|line| errln!("{line}"));
+        Ok(())
+    }
+
+    /// Measures each server, and all of them together, which shows what they share. Returns the profile of the slowest one, and
+    /// by server its times over those of the slowest, by their highest throughputs.
     pub(super) fn measure(
         &self,
         plan: &ProfilePlan,
@@ -151,6 +166,8 @@ impl Opened {
         let mut profiles: Vec<ServerProfile> = self.targets.iter().map(one).collect::<Result<_, _>>()?;
         let most: Vec<f64> = profiles.iter().map(ServerProfile::most_qps).collect();
         let slowest = (0..most.len()).min_by(|&a, &b| most[a].total_cmp(&most[b])).unwrap_or_default();
+        let ceiling = tandem_http::ceiling(&self.client(), most.iter().sum(), plan, progress)?;
+        profiles[slowest].ceiling = ceiling;
         let paces = most.iter().map(|qps| most[slowest] / qps).collect();
         Ok((profiles.swap_remove(slowest), paces))
     }

@@ -13,7 +13,6 @@ import sys
 COLUMNS = """engine,collection,server_cores,deadline_ms,mean_ms,predicted_qps,predicted_half_width,held_qps,missed_qps,measured_qps,
 error,drift,elastic_qps,elastic_error,couchbase_qps,couchbase_error,red_line_qps,red_line_error,runs,late_client_runs,
 lateness_p99_us""".replace("\n", "").split(",")
-RULES = {"elastic": "Elastic's formula", "couchbase": "Couchbase, 200 per core", "red_line": "closed-loop red line"}
 
 
 def read(path):
@@ -58,12 +57,17 @@ def line(name, folder, text, cores):
     found["measured_qps"] = measured
     if found["predicted_qps"] and measured:
         found["error"] = found["predicted_qps"] / measured - 1
-    for key, rule in RULES.items():
-        qps = re.search(re.escape(rule) + r"\s+([\d,.]+)", text)
-        if qps:
-            found[f"{key}_qps"] = number(qps[1])
-            if measured:
-                found[f"{key}_error"] = found[f"{key}_qps"] / measured - 1
+    # Elastic's formula for thread pools, Couchbase's 200 queries per second and core, and the red line of a closed loop.
+    rungs = [row for row in read(folder / "ladder.csv")[1] if row["p99_ms"] and float(row["p99_ms"]) <= int(folder.name)]
+    rules = {
+        "elastic": int(1.5 * float(cores)) / found["mean_ms"] * 1e3 if found["mean_ms"] else None,
+        "couchbase": 200 * float(cores),
+        "red_line": next((float(row["qps"]) for row in reversed(rungs) if row["rejected"] == row["failed"] == "0"), None),
+    }
+    for key, qps in rules.items():
+        found[f"{key}_qps"] = qps
+        if qps and measured:
+            found[f"{key}_error"] = qps / measured - 1
     found["lateness_p99_us"] = max((float(row["lateness_p99_us"]) for row in counted), default=None)
     return found
 

@@ -75,7 +75,7 @@ fn the_capacity_of_a_foreign_server_is_predicted_and_driven() {
     let capacity = format!("capacity {target} {short} --format json -o results");
     // With other credentials every query is refused, and the server's reason is shown without them.
     std::fs::write(lab.path().join("refused"), REFUSED).unwrap();
-    let (_, err) = tandem(lab.path(), &format!("{capacity} --credentials refused"), 1);
+    let (_, err) = tandem(lab.path(), &format!("{capacity} --credentials refused"), 2);
     assert!(err.contains("status 401: not allowed") && !err.contains(&REFUSED[6..]), "{err}");
     assert!(!lab.path().join("results/capacity.csv").exists());
     let (out, err) = tandem(lab.path(), &format!("{capacity} --credentials secret"), 0);
@@ -88,11 +88,18 @@ fn the_capacity_of_a_foreign_server_is_predicted_and_driven() {
     assert!(number(&answer["missed_at"]) > rate && answer["how"] == "live", "{answer}");
     let predicted = number(&answer["predicted"]["rate"]["value"]);
     assert!((80.0..240.0).contains(&predicted), "{answer}");
-    let rules = found["rules_of_thumb"].as_array().unwrap();
-    assert_eq!(number(&rules[1]["qps"]), 200.0);
-    for rule in rules {
-        let expected = number(&rule["qps"]) / rate - 1.0;
-        assert!((number(&rule["error"]) - expected).abs() < 0.01, "{rule}");
+    // Its profile is a machine that answers as many queries at once as the server does.
+    let profile = "--workload results/service_times.csv --machine results/machine.json --gpus 0 --deadline-ms 5000";
+    let simulate = format!("simulate {profile} --objective p50=100 --what capacity --format json -o simulated");
+    let (simulated, _) = tandem(lab.path(), &simulate, 0);
+    let simulated: serde_json::Value = serde_json::from_str(&simulated).unwrap();
+    let simulated = number(&simulated["results"]["capacity"][0]["max_rate_qps"]);
+    assert!((0.9..1.1).contains(&(simulated / predicted)), "{simulated} and {predicted}");
+    // A gate says by its exit code whether a rate holds.
+    for (qps, code, word) in [(50, 0, "held"), (600, 1, "missed")] {
+        let gate = format!("capacity {target} {short} --at-least {qps} -o gate --credentials secret");
+        let (out, err) = tandem(lab.path(), &gate, code);
+        assert!(out.contains(&format!("{qps} q/s: {word}")) && err.contains("warm after"), "{out}{err}");
     }
     let read = |file: &str| std::fs::read_to_string(lab.path().join("results").join(file)).unwrap();
     let count = |text: &str| text.lines().filter(|line| !line.starts_with('#')).count() - 1;

@@ -37,6 +37,9 @@ const MOST_RATE_QPS: f64 = 1_000_000.0;
 const MOST_SECONDS: f64 = 86_400.0;
 /// Most queries of a run, whose records take 48 bytes each.
 const MOST_QUERIES: usize = 20_000_000;
+/// Most queries of a probe that find nothing, and failures that end it.
+const PROBED: usize = 20;
+const PROBED_FAILURES: usize = 3;
 /// Limits of the client.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
@@ -79,6 +82,7 @@ pub struct Client<'a> {
 pub(crate) struct Part {
     pub(crate) records: Vec<Record>,
     pub(crate) ending: Ending,
+    pub(crate) failure: Option<String>,
 }
 
 impl<'a> Client<'a> {
@@ -129,9 +133,11 @@ impl<'a> Client<'a> {
             warm_up: Vec::new(),
             seconds: start.elapsed().as_secs_f64(),
             ending: Ending::Complete,
+            failure: None,
         };
         for part in shares {
-            let Part { records, ending } = part?;
+            let Part { records, ending, failure } = part?;
+            run.failure = run.failure.or(failure);
             run.records.extend(records);
             run.ending = if ending == Ending::Complete { run.ending } else { ending };
         }
@@ -151,18 +157,63 @@ impl<'a> Client<'a> {
     /// If the system refuses a poller.
     pub fn closed(&self, source: Closed<'_>) -> Result<Run, HttpError> {
         let (stop, start) = (AtomicBool::new(false), Instant::now());
-        let Part { mut records, ending } =
+        let Part { mut records, ending, failure } =
             Worker::new(self, 0, self.limits.connections, start, &stop)?.run(source, 0)?;
         records.sort_unstable_by_key(|record| record.job);
         let (planned, seconds) = (records.len(), start.elapsed().as_secs_f64());
-        Ok(Run { rate_qps: f64::NAN, planned, records, warm_up: Vec::new(), seconds, ending })
+        Ok(Run { rate_qps: f64::NAN, planned, records, warm_up: Vec::new(), seconds, ending, failure })
     }
 
-    /// Sends one query and returns its outcome, with the status and the beginning of the body.
+    /// Asks each server the first queries and returns a line about each: status, hits, times and encoding.
     ///
     /// # Errors
-    /// If the system refuses a poller.
-    pub fn ask(&self, query: u32) -> Result<(Outcome, String), HttpError> {
+    /// If the first queries of a server fail, or all of them find nothing: with the request and the reason.
+    pub fn probe(&self) -> Result<Vec<String>, HttpError> {
+        self.targets.iter().map(|target| Client::of_one(target, self.requests, self.limits).probe_one()).collect()
+    }
+
+    fn probe_one(&self) -> Result<String, HttpError> {
+        let url = &self.targets[0].url;
+        let mut failures: Vec<String> = Vec::new();
+        let (mut empty, mut last) = (0, 0);
+        for query in 0..self.requests.len().min(PROBED) as u32 {
+            let (record, why) = self.ask(query)?;
+            last = query;
+            if record.outcome != Outcome::Answered {
+                failures.push(why);
+                if failures.len() == PROBED_FAILURES {
+                    break;
+                }
+            } else if record.hits == 0 {
+                empty += 1;
+            } else {
+                let ms = |ms: f64| (ms * 100.0).round() / 100.0;
+                let own = Some(record.server_ms).filter(|ms| ms.is_finite());
+                let own = own.map_or(String::new(), |own| format!(" (the server says {} ms)", ms(own.into())));
+                let (hits, time) = (record.hits, ms(record.service().as_ms()));
+                let failed = failures.first().map_or(String::new(), |why| {
+                    format!("; {} of the first {} failed: {why}", failures.len(), last + 1)
+                });
+                let none = if empty > 0 {
+                    format!("; {empty} of the first {} found nothing", last + 1)
+                } else {
+                    String::new()
+                };
+                return Ok(format!("{url}: status 200, {hits} hits in {time} ms{own}, not compressed{none}{failed}"));
+            }
+        }
+        let what = match failures.first() {
+            Some(why) => format!("{} of the first {} requests failed: {why}", failures.len(), last + 1),
+            None => {
+                format!("all of the first {empty} answers are empty: does the dialect ask the right field or index?")
+            }
+        };
+        let (dialect, request) = (&self.requests.dialect.name, self.requests.shown(last as usize));
+        Err(HttpError::NoAnswer(format!("{url}, dialect {dialect}: {what}\nThe request was: {request}")))
+    }
+
+    /// Sends one query and returns what became of it, with the reason of a failure.
+    fn ask(&self, query: u32) -> Result<(Record, String), HttpError> {
         let (stop, start) = (AtomicBool::new(false), Instant::now());
         Worker::new(self, 0, 1, start, &stop)?.ask(query)
     }

@@ -8,6 +8,7 @@ use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use rustls::{ClientConnection, Stream};
 
+use crate::run::{Fault, Outcome};
 use crate::target::Target;
 
 #[derive(Debug)]
@@ -49,6 +50,19 @@ impl Connection {
             Some(tls) => Stream::new(tls.as_mut(), &mut self.stream).read(bytes),
             None => self.stream.read(bytes),
         })
+    }
+
+    /// Whether TLS is not yet agreed on.
+    pub(crate) fn is_handshaking(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
+    }
+
+    /// An error of the system or of TLS as the end of a query.
+    pub(crate) fn fault(&self, e: &io::Error, target: &Target) -> Fault {
+        // A certificate is refused with other errors.
+        let is_no_tls = e.kind() == io::ErrorKind::UnexpectedEof || e.to_string().contains("corrupt");
+        let hint = if self.is_handshaking() && is_no_tls { target.other_scheme() } else { "" };
+        (Outcome::Reset, format!("{e}{hint}"))
     }
 
     /// Whether a read of fewer bytes than asked for took all that had arrived. Under TLS it ends with a record.

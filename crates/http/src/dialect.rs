@@ -13,22 +13,24 @@
 //! | `responses`, `status` | with `lines`: pointer to the array of responses, and in each to its status |
 //! | `hits` | JSON pointer to the array of hits; an answer without it is malformed |
 //! | `server_ms` | JSON pointer to the server's own time, if it reports one |
-//! | `expected` | pointers with the value that an answer must have there if the value is present |
+//! | `expected` | pointers with the value that a complete answer has there, if it has one |
+//! | `equal` | pointers with the pointer of an equal number: an answer in which they differ is partial |
 //! | `variables` | further placeholders with their defaults, such as the name of the field |
 //! | `credentials_header` | the header that carries the credentials |
 //!
 //! Placeholders are `{query}`, `{k}`, `{deadline_ms}` and the variables. A JSON string that is exactly `{k}` becomes a
-//! number. JSON pointers follow RFC 6901.
+//! number. JSON pointers follow RFC 6901. In every dialect, a body with `error` or `errors` is no complete answer, whatever its
+//! status.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use hyper::header::{HeaderName, HeaderValue};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tandem_model::files::InputError;
 
-use crate::run::Outcome;
+use crate::run::{Fault, Outcome};
 
 /// The dialects that ship, by name.
 const SHIPPED: [(&str, &str); 7] = [
@@ -41,9 +43,28 @@ const SHIPPED: [(&str, &str); 7] = [
     ("tantivy", include_str!("../engines/tantivy.json")),
 ];
 
-/// Headers that the client sets, or that would put credentials into a file.
-const FORBIDDEN: [&str; 6] =
-    ["authorization", "proxy-authorization", "cookie", "content-length", "host", "transfer-encoding"];
+/// Headers that the client sets.
+const FORBIDDEN: [&str; 4] = ["content-length", "host", "transfer-encoding", "connection"];
+/// Words in the names of headers, parameters and variables whose values are secret.
+const SECRET: [&str; 11] = [
+    "auth",
+    "authorization",
+    "cookie",
+    "credential",
+    "credentials",
+    "key",
+    "apikey",
+    "password",
+    "passwd",
+    "secret",
+    "token",
+];
+/// What says in any dialect that an answer is wrong, unless it is absent, null, false, 0 or empty.
+const ERRORS: [&str; 2] = ["/error", "/errors"];
+
+/// Most arrays and objects of a body, and most commas: a value takes more memory than its bytes.
+const MOST_NESTED: usize = 100_000;
+const MOST_VALUES: usize = 1_000_000;
 
 /// Most queries that share a request.
 const MOST_BATCH: u32 = 10_000;
@@ -60,6 +81,7 @@ pub struct Dialect {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Form {
+    #[serde(default)]
     about: String,
     pub(crate) method: String,
     pub(crate) path: String,
@@ -77,6 +99,8 @@ pub(crate) struct Form {
     #[serde(default)]
     expected: BTreeMap<String, Value>,
     #[serde(default)]
+    equal: BTreeMap<String, String>,
+    #[serde(default)]
     pub(crate) variables: BTreeMap<String, String>,
     credentials_header: Option<String>,
 }
@@ -85,21 +109,14 @@ fn one() -> u32 {
     1
 }
 
-/// The answer to one query.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Reply {
-    /// Whether it is an answer, or which kind of failure.
-    pub(crate) outcome: Outcome,
-    /// Number of hits.
-    pub(crate) hits: u32,
-    /// The server's own time in milliseconds; NaN if it reports none.
-    pub(crate) server_ms: f32,
-}
+/// The answer to one query: number of hits, and the server's own time in milliseconds, NaN if it reports none.
+pub(crate) type Reply = Result<(u32, f32), Fault>;
 
-impl Reply {
-    pub(crate) fn failed(outcome: Outcome) -> Self {
-        Self { outcome, hits: 0, server_ms: f32::NAN }
-    }
+/// Whether a name is one of those that carry credentials.
+pub(crate) fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.split(['-', '_', '.'])
+        .any(|word| SECRET.contains(&word) || word.ends_with("token") || word.ends_with("apikey"))
 }
 
 impl Dialect {
@@ -137,6 +154,9 @@ impl Dialect {
                 part.split_once('=').ok_or_else(|| wrong(format!("{part:?}, expected VARIABLE=VALUE")))?;
             let known: Vec<&str> = dialect.form.variables.keys().map(String::as_str).collect();
             let known = if known.is_empty() { String::from("it has none") } else { known.join(", ") };
+            if is_secret(key) {
+                return Err(wrong(format!("variable {key} would be written to files (credentials: --credentials)")));
+            }
             match dialect.form.variables.get_mut(key) {
                 Some(variable) => value.clone_into(variable),
                 None => return Err(wrong(format!("no variable {key:?} ({known})"))),
@@ -188,43 +208,66 @@ impl Dialect {
 
     /// Reads the response to `queries` queries with status 200.
     pub(crate) fn read(&self, body: &[u8], queries: usize, mut each: impl FnMut(Reply)) {
-        let Ok(value) = serde_json::from_slice::<Value>(body) else {
-            return (0..queries).for_each(|_| each(Reply::failed(Outcome::Malformed)));
+        let malformed = |why: String| (Outcome::Malformed, format!("not the expected JSON: {why}"));
+        let count = |of: &[u8]| body.iter().filter(|byte| of.contains(byte)).count();
+        let value = if count(b"{[") > MOST_NESTED || count(b",") > MOST_VALUES {
+            Err(malformed(String::from("too many values")))
+        } else {
+            serde_json::from_slice::<Value>(body).map_err(|e| malformed(e.to_string()))
         };
-        let Some(pointer) = &self.form.responses else { return each(self.reply(&value)) };
-        let responses = value.pointer(pointer).and_then(Value::as_array);
-        let replies = responses.filter(|responses| responses.len() == queries);
+        let replies = value.and_then(|value| match &self.form.responses {
+            None => Ok(vec![self.reply(&value)]),
+            Some(array) => match value.pointer(array).and_then(Value::as_array) {
+                Some(all) if all.len() == queries => Ok(all.iter().map(|one| self.reply(one)).collect()),
+                _ => Err(malformed(format!("{array} is no array of {queries}"))),
+            },
+        });
         match replies {
-            Some(replies) => replies.iter().for_each(|reply| each(self.reply(reply))),
-            None => (0..queries).for_each(|_| each(Reply::failed(Outcome::Malformed))),
+            Ok(replies) => replies.into_iter().for_each(each),
+            Err(fault) => (0..queries).for_each(|_| each(Err(fault.clone()))),
         }
     }
 
     fn reply(&self, value: &Value) -> Reply {
-        let status = self.form.status.as_ref().and_then(|pointer| value.pointer(pointer)).and_then(Value::as_u64);
-        if let Some(status) = status.filter(|&status| status != 200) {
-            return Reply::failed(Outcome::of_status(status.try_into().unwrap_or(u16::MAX)));
+        let at = |pointer: &str| value.pointer(pointer).filter(|value| !value.is_null());
+        let number = |pointer: &Option<String>| at(pointer.as_deref()?)?.as_f64();
+        if let Some(status) = number(&self.form.status).filter(|&status| status != 200.0) {
+            return Err((Outcome::of_status(status as u16), format!("status {status} of one of several queries")));
         }
-        let differs = |(pointer, expected): (&String, &Value)| value.pointer(pointer).is_some_and(|is| is != expected);
-        if self.form.expected.iter().any(differs) {
-            return Reply::failed(Outcome::Partial);
-        }
-        let Some(hits) = value.pointer(&self.form.hits).and_then(Value::as_array) else {
-            return Reply::failed(Outcome::Malformed);
+        let partial = |pointer: &str, is: &Value, why: String| {
+            Err((Outcome::Partial, format!("{pointer} is {:.80}{why}", is.to_string())))
         };
-        let server_ms = self.form.server_ms.as_ref().and_then(|pointer| value.pointer(pointer)).and_then(Value::as_f64);
-        Reply {
-            outcome: Outcome::Answered,
-            hits: hits.len() as u32,
-            server_ms: server_ms.map_or(f32::NAN, |ms| ms as f32),
+        let nothing = [json!(false), json!(0), json!(""), json!([]), json!({})];
+        for error in ERRORS {
+            if let Some(is) = at(error).filter(|is| !nothing.contains(is)) {
+                return partial(error, is, String::new());
+            }
+        }
+        let is_equal =
+            |one: &Value, other: &Value| one == other || one.as_f64().is_some_and(|one| other.as_f64() == Some(one));
+        for (pointer, expected) in &self.form.expected {
+            if let Some(is) = at(pointer).filter(|is| !is_equal(is, expected)) {
+                return partial(pointer, is, format!(", expected {expected}"));
+            }
+        }
+        for (pointer, other) in &self.form.equal {
+            if let (Some(one), Some(two)) = (at(pointer), at(other))
+                && !is_equal(one, two)
+            {
+                return partial(pointer, one, format!(", and {other} is {:.80}", two.to_string()));
+            }
+        }
+        match at(&self.form.hits).and_then(Value::as_array) {
+            Some(hits) => Ok((hits.len() as u32, number(&self.form.server_ms).map_or(f32::NAN, |ms| ms as f32))),
+            None => Err((Outcome::Malformed, format!("no array of hits at {}", self.form.hits))),
         }
     }
 }
 
 /// The place of an error in the source, and the message.
-type Fault = (String, String);
+type FormFault = (String, String);
 
-fn check(form: &Form) -> Result<(), Fault> {
+fn check(form: &Form) -> Result<(), FormFault> {
     let fault = |part: &str, why: String| Err((format!("\"{part}\""), why));
     if !["GET", "POST"].contains(&form.method.as_str()) {
         return fault(&form.method, format!("method {:?}, expected GET or POST", form.method));
@@ -248,14 +291,23 @@ fn check(form: &Form) -> Result<(), Fault> {
         return fault("batch", format!("batch is {}, expected 1, or up to {MOST_BATCH} with lines", form.batch));
     }
     let pointers = [&form.responses, &form.status, &form.server_ms].into_iter().flatten();
-    for pointer in pointers.chain([&form.hits]).chain(form.expected.keys()) {
+    let compared = form.expected.keys().chain(form.equal.keys()).chain(form.equal.values());
+    for pointer in pointers.chain([&form.hits]).chain(compared) {
         if !pointer.is_empty() && !pointer.starts_with('/') {
             return fault(pointer, format!("{pointer:?} is no JSON pointer, expected to begin with /"));
         }
     }
+    let parameters = form.path.split_once('?').map_or("", |(_, query)| query).split('&');
+    let names = parameters
+        .map(|pair| pair.split('=').next().unwrap_or_default())
+        .chain(form.variables.keys().map(String::as_str));
+    if let Some(name) = names.into_iter().find(|name| is_secret(name)) {
+        return fault(name, format!("{name} does not belong into a dialect (credentials: --credentials)"));
+    }
     for (name, value) in &form.headers {
         let lower = name.to_ascii_lowercase();
-        if FORBIDDEN.contains(&lower.as_str()) || Some(&lower) == form.credentials_header.as_ref() {
+        let is_credentials = form.credentials_header.as_ref().is_some_and(|header| header.eq_ignore_ascii_case(name));
+        if FORBIDDEN.contains(&lower.as_str()) || is_secret(name) || is_credentials {
             return fault(name, format!("header {name} does not belong into a dialect (credentials: --credentials)"));
         }
         if HeaderName::try_from(name).is_err() || HeaderValue::try_from(value).is_err() {
@@ -336,16 +388,72 @@ mod tests {
             Dialect::named(name).unwrap().read(body.as_bytes(), queries, |reply| replies.push(reply));
             replies
         };
-        let outcomes = |replies: &[Reply]| replies.iter().map(|reply| reply.outcome).collect::<Vec<_>>();
-        let one = read("opensearch", 1, r#"{"took":3,"timed_out":false,"hits":{"hits":[{},{}]}}"#);
-        assert_eq!((one[0].outcome, one[0].hits, one[0].server_ms), (Outcome::Answered, 2, 3.0));
-        let late = read("opensearch", 1, r#"{"timed_out":true,"hits":{"hits":[]}}"#);
-        assert_eq!(outcomes(&late), [Outcome::Partial]);
-        for bad in ["", "[", "{}", "{\"hits\":3}", &"[".repeat(100_000)] {
+        let outcomes = |replies: &[Reply]| {
+            replies
+                .iter()
+                .map(|reply| reply.as_ref().map_or_else(|fault| fault.0, |_| Outcome::Answered))
+                .collect::<Vec<_>>()
+        };
+        let one = read("opensearch", 1, r#"{"took":3,"timed_out":false,"hits":{"hits":[{"_id":[1,{}]},{}]}}"#);
+        assert_eq!(one, [Ok((2, 3.0))]);
+        for (part, why) in [
+            (r#""timed_out":true"#, "/timed_out is true, expected false"),
+            (r#""_shards":{"total":2,"successful":1,"failed":0}"#, "/_shards/successful is 1, and /_shards/total is 2"),
+            (r#""_shards":{"total":2,"successful":2,"failed":1}"#, "/_shards/failed is 1, expected 0"),
+            (r#""_shards":{"failed":0,"failures":[{}]}"#, "/_shards/failures is [{}], expected []"),
+            (r#""_clusters":{"total":2,"successful":1,"skipped":1}"#, "/_clusters/skipped is 1, expected 0"),
+            (r#""terminated_early":true"#, "/terminated_early is true"),
+            (r#""error":{"type":"x"}"#, "/error is {\"type\":\"x\"}"),
+        ] {
+            let told = read("opensearch", 1, &format!("{{{part},\"hits\":{{\"hits\":[]}}}}")).remove(0).unwrap_err();
+            assert!(told.0 == Outcome::Partial && told.1.contains(why), "{told:?}");
+        }
+        let whole =
+            r#"{"timed_out":null,"error":null,"_shards":{"total":2,"successful":2,"failed":0.0},"hits":{"hits":[]}}"#;
+        assert_eq!(outcomes(&read("opensearch", 1, whole)), [Outcome::Answered]);
+        for other in ["anserini", "seekstorm", "tantivy"] {
+            let told = read(other, 1, r#"{"error":"no index","candidates":[],"results":[],"hits":[]}"#);
+            assert_eq!(outcomes(&told), [Outcome::Partial], "{other}");
+        }
+        for bad in [
+            "",
+            "[",
+            "{}",
+            "{\"hits\":3}",
+            "{\"hits\":{\"hits\":[]}} x",
+            &"[".repeat(100_000),
+            &format!("[{}]", "{},".repeat(200_000)),
+        ] {
             assert_eq!(outcomes(&read("opensearch", 1, bad)), [Outcome::Malformed], "{bad:.10}");
         }
-        let two = read("msearch", 2, r#"{"responses":[{"status":200,"hits":{"hits":[]}},{"status":429,"error":{}}]}"#);
+        let two = read(
+            "msearch",
+            2,
+            r#"{"took":1,"responses":[{"status":200,"hits":{"hits":[]}},{"status":429,"error":{}}]}"#,
+        );
         assert_eq!(outcomes(&two), [Outcome::Answered, Outcome::Rejected]);
-        assert_eq!(outcomes(&read("msearch", 2, r#"{"responses":[]}"#)), [Outcome::Malformed; 2]);
+        let lost = r#"{"responses":[{"_shards":{"total":2,"successful":1},"hits":{"hits":[]}}]}"#;
+        assert_eq!(outcomes(&read("msearch", 1, lost)), [Outcome::Partial]);
+        for bad in [r#"{"responses":[]}"#, r#"{"responses":3}"#, r#"{"responses":[{},{},{}]}"#, "[]", "{}"] {
+            assert_eq!(outcomes(&read("msearch", 2, bad)), [Outcome::Malformed; 2], "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_of_credentials_belong_into_no_dialect() {
+        for secret in ["X-Api-Key", "apikey", "authorization", "x-auth-token", "private_token", "Cookie", "my.secret"] {
+            assert!(is_secret(secret), "{secret}");
+        }
+        for plain in ["content-type", "x-deadline-ms", "tokenizer", "keyword", "field", "author"] {
+            assert!(!is_secret(plain), "{plain}");
+        }
+        let with = |part: &str| parse(&format!(r#"{{"about":"x","method":"GET","hits":"/h",{part}}}"#)).unwrap_err();
+        for part in [
+            r#""path":"/?q={query}","headers":{"X-Api-Key":"s3cret"}"#,
+            r#""path":"/?api_key=s3cret&q={query}""#,
+            r#""path":"/?q={query}","variables":{"token":"s3cret"}"#,
+        ] {
+            assert!(with(part).contains("--credentials") && !with(part).contains("s3cret"), "{part}");
+        }
     }
 }

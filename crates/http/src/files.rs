@@ -15,7 +15,7 @@ use tandem_model::files::{Digits, Provenance, write_atomically, write_csv};
 use tandem_model::study::Criterion;
 
 use crate::profile::{QueryTime, Rung, ServerProfile};
-use crate::run::{Ending, Outcome, PERCENTILES, Record, Run};
+use crate::run::{Ending, Outcome, PERCENTILES, Record, Run, percentile_ms};
 
 /// Most queries of a run that `requests.csv` lists; of longer runs every second, fourth and so on.
 const MOST_LISTED: usize = 1_000_000;
@@ -79,7 +79,10 @@ impl RunReport {
     /// Its line of `runs.csv` for programs, with numbers as numbers.
     #[must_use]
     pub fn json(&self) -> BTreeMap<String, serde_json::Value> {
-        let value = |text: &String| serde_json::from_str(text).unwrap_or_else(|_| text.as_str().into());
+        let value = |text: &String| match text.as_str() {
+            "" => serde_json::Value::Null,
+            text => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
+        };
         run_columns().into_iter().zip(self.values.iter().map(value)).collect()
     }
 }
@@ -101,7 +104,7 @@ fn run_columns() -> Vec<String> {
     let mut columns: Vec<String> =
         ["rate_qps", "seconds", "planned", "warm_up", "not_sent", "ending", "throughput_qps"].map(String::from).into();
     columns.extend(Outcome::ALL.map(|outcome| outcome.name().replace('-', "_")));
-    columns.extend(["missed", "held", "lateness_p99_us", "is_rejected", "warm_up_p50_ms"].map(String::from));
+    columns.extend(["empty", "missed", "held", "lateness_p99_us", "is_rejected", "warm_up_p50_ms"].map(String::from));
     for what in ["latency", "service"] {
         columns.extend(PERCENTILES.map(|percentile| format!("{what}_p{}_ms", percentile.to_string().replace('.', ""))));
     }
@@ -111,6 +114,7 @@ fn run_columns() -> Vec<String> {
 fn run_values(run: &Run, criterion: &Criterion, histograms: [&Histogram<u64>; 2]) -> Vec<String> {
     let verdict = run.verdict(criterion);
     let digits = |value: f64| significant(value, 6).to_string();
+    let or_empty = |value: Option<f64>| value.map_or(String::new(), digits);
     let ending = match run.ending {
         Ending::Complete => "complete",
         Ending::ServerGone => "server-gone",
@@ -127,16 +131,16 @@ fn run_values(run: &Run, criterion: &Criterion, histograms: [&Histogram<u64>; 2]
     ];
     values.extend(Outcome::ALL.map(|outcome| run.count(outcome).to_string()));
     let warm_up = Run { records: run.warm_up.clone(), warm_up: Vec::new(), ..run.clone() };
-    let warm_up_p50 = warm_up.histogram(Record::latency).value_at_percentile(50.0) as f64 / 1e6;
     values.extend([
+        run.empty().to_string(),
         verdict.missed.to_string(),
         verdict.holds().to_string(),
-        digits(run.lateness_p99().as_us()),
-        run.is_rejected(criterion.deadline, &verdict).to_string(),
-        digits(warm_up_p50),
+        or_empty(run.lateness_p99().map(Nanos::as_us)),
+        run.is_rejected(criterion, &verdict).to_string(),
+        or_empty(percentile_ms(&warm_up.histogram(Record::latency), 50.0)),
     ]);
     for histogram in histograms {
-        values.extend(PERCENTILES.map(|percentile| digits(histogram.value_at_percentile(percentile) as f64 / 1e6)));
+        values.extend(PERCENTILES.map(|percentile| or_empty(percentile_ms(histogram, percentile))));
     }
     values
 }
@@ -183,8 +187,8 @@ impl tandem_model::files::Record for ServiceLine {}
 struct LadderLine {
     clients: usize,
     qps: Digits<6>,
-    p50_ms: Digits<6>,
-    p99_ms: Digits<6>,
+    p50_ms: Option<Digits<6>>,
+    p99_ms: Option<Digits<6>>,
     rejected: usize,
     failed: usize,
 }
@@ -202,8 +206,8 @@ pub fn write_profile(out: &Path, provenance: &Provenance, profile: &ServerProfil
     let ladder = |rung: &Rung| LadderLine {
         clients: rung.clients,
         qps: Digits(rung.qps),
-        p50_ms: Digits(rung.p50_ms),
-        p99_ms: Digits(rung.p99_ms),
+        p50_ms: rung.p50_ms.map(Digits),
+        p99_ms: rung.p99_ms.map(Digits),
         rejected: rung.rejected,
         failed: rung.failed,
     };
@@ -239,10 +243,17 @@ mod tests {
             warm_up: Vec::new(),
             seconds: 0.5,
             ending: Ending::Complete,
+            failure: None,
         };
         let report = RunReport::of(&run, &Objective::default().within(Nanos::from_ms(5.0)));
         assert_eq!(report.values.len(), run_columns().len());
         assert_eq!((&report.json()["answered"], &report.json()["held"]), (&50.into(), &true.into()));
+        let none = run.records.iter().map(|&one| Record { outcome: Outcome::OtherStatus, ..one }).collect();
+        let none = RunReport::of(&Run { records: none, ..run }, &Objective::default().within(Nanos::from_ms(5.0)));
+        for (column, value) in none.json() {
+            let is_time = column.ends_with("_ms");
+            assert_eq!(value.is_null(), is_time, "{column} is {value}");
+        }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("runs.hlog");
         write_histograms(&path, &Provenance::new(), &[report]).unwrap();

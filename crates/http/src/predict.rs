@@ -62,10 +62,12 @@ impl ServerProfile {
     #[must_use]
     pub fn machine_profile(&self) -> MachineProfile {
         let at_once = self.at_once();
+        // With all servers busy, the ceiling holds; with one client, the ladder does.
+        let slower = |clients: usize| 1.0 + (1.0 / self.ceiling.unwrap_or(1.0) - 1.0) * clients as f64 / at_once as f64;
         let rungs = self.ladder.iter().filter(|rung| rung.clients <= at_once && !rung.times.is_empty());
         let slowdown = rungs.map(|rung| Slowdown {
             busy: rung.clients as u32,
-            work: rung.times.iter().sum::<f64>() / rung.times.len() as f64,
+            work: slower(rung.clients) * rung.times.iter().sum::<f64>() / rung.times.len() as f64,
             spread: Spread::Factors(rung.times.clone()),
             ..Slowdown::default()
         });
@@ -171,6 +173,25 @@ mod tests {
         // One server of 1 ms each.
         let limited = capacity(Front::Limit(1));
         assert!((930.0..1000.0).contains(&limited), "{limited}");
+    }
+
+    #[test]
+    fn the_ceiling_of_an_open_loop_lowers_the_capacity_and_not_the_time_of_a_query_alone() {
+        let closed = ladder(&[(1, 1000.0, 0), (2, 2000.0, 0), (4, 2000.0, 0)]);
+        let open = ServerProfile { ceiling: Some(0.8), ..closed.clone() };
+        let capacity = |profile: &ServerProfile| profile.simulated(Front::Fcfs).capacity(&question(100.0)).unwrap().qps;
+        let ratio = capacity(&open) / capacity(&closed);
+        assert!((0.78..0.84).contains(&ratio), "{ratio}");
+        let mean_ms = |profile: &ServerProfile| {
+            profile
+                .simulated(Front::Fcfs)
+                .run(&question(100.0), (20.0, 2000), (1, 0.0))
+                .unwrap()
+                .unwrap()
+                .summary
+                .mean_ms
+        };
+        assert!(mean_ms(&open) < 1.15 * mean_ms(&closed));
     }
 
     #[test]

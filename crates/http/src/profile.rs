@@ -2,8 +2,11 @@
 //!
 //! | measured | how |
 //! | --- | --- |
-//! | service time per query | one client, several rounds over the same queries; the median of each query |
-//! | servers, slowdown | a ladder of closed-loop clients: 1, 2, 4 to twice the cores, and on while the throughput grows |
+//! | warm-up | closed loops until two in a row agree, since a young JVM speeds up for minutes |
+//! | service time per query | one client, each query once, then again while time is left; the median of each query |
+//! | servers, slowdown | a ladder of closed-loop clients: 1, 2, 4 to twice the cores, and on past one rung without growth |
+//! | ceiling | what an overloaded open loop over all servers serves, which is less than the best closed loops |
+//! | drift | the best rung again at the end |
 //! | variation | on each rung, times over the medians of their queries, which the simulator draws again |
 //! | pauses | times above four medians and a millisecond, such as garbage collection, as extra times |
 //! | queue limit | the first rung of the ladder in which the server rejects |
@@ -14,14 +17,21 @@ use tandem_drive::live;
 use tandem_model::base::quantile::median;
 use tandem_model::base::random::{Purpose, Random};
 use tandem_model::base::time::Nanos;
+use tandem_model::sim::Arrivals;
 use tandem_model::study::Progress;
+use tandem_model::traffic::ArrivalProcess;
 
-use crate::run::{Outcome, Record, Run};
+use crate::run::{Outcome, Record, Run, percentile_ms};
 use crate::source::Closed;
 use crate::{Client, HttpError};
 
-/// Least rounds over the queries.
-const ROUNDS: usize = 3;
+/// The share of the time for service times in which queries are measured for the first time.
+const FIRST_SHARE: f64 = 2.0 / 3.0;
+/// Closed loops of a warm-up agree within this share, after at most this number of them.
+const WARM: f64 = 0.03;
+const MOST_WARM_UPS: usize = 12;
+/// The rate of an overloaded run, over the highest throughputs of closed loops.
+const OVERLOAD: f64 = 1.25;
 /// A time is a pause if it exceeds this many medians of its query, by at least a millisecond.
 const PAUSE_MEDIANS: f64 = 4.0;
 const PAUSE_LEAST_US: f64 = 1000.0;
@@ -30,8 +40,6 @@ const MOST_TIMES: usize = 8192;
 const STRETCH: usize = 256;
 /// Another client must raise the throughput by this share for another server to be assumed.
 const GAIN: f64 = 1.05;
-/// Number of queries before the first measurement.
-const FIRST: usize = 3;
 
 /// The effort for a profile.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,10 +83,10 @@ pub struct Rung {
     pub clients: usize,
     /// Answers per second.
     pub qps: f64,
-    /// Median latency.
-    pub p50_ms: f64,
+    /// Median latency; `None` if nothing was answered.
+    pub p50_ms: Option<f64>,
     /// 99th percentile of the latency.
-    pub p99_ms: f64,
+    pub p99_ms: Option<f64>,
     /// Rejected queries.
     pub rejected: usize,
     /// Other queries without an answer.
@@ -98,6 +106,10 @@ pub struct ServerProfile {
     pub queries: Vec<QueryTime>,
     /// The ladder.
     pub ladder: Vec<Rung>,
+    /// The change of the best rung's throughput from its first to its second measurement, as a share.
+    pub drift: f64,
+    /// What an overloaded open loop serves, over the highest throughput of the ladder; `None` if not measured.
+    pub ceiling: Option<f64>,
 }
 
 impl ServerProfile {
@@ -159,35 +171,89 @@ impl ServerProfile {
     }
 }
 
+/// Warms a server up: closed loops of `clients` clients until two in a row have the same throughput. Says how it ended.
+///
+/// # Errors
+/// If a socket fails, or an interrupt came.
+pub fn warm_up(client: &Client<'_>, plan: &ProfilePlan, progress: &dyn Progress) -> Result<(), HttpError> {
+    let (queries, time) = (sample(client.requests.len(), plan), plan.rung / 2);
+    let clients = plan.clients.max(1) * client.targets.len();
+    let mut before: f64 = 0.0;
+    for passes in 1..=MOST_WARM_UPS {
+        progress.lasts(&format!("warm-up, {clients} clients in a closed loop"), time);
+        let qps = client.closed(Closed::new(&queries, clients, 0, nanos(time)))?.throughput_qps();
+        go_on()?;
+        let change = qps / before - 1.0;
+        before = qps;
+        if change.abs() < WARM || qps == 0.0 {
+            progress
+                .told(&format!("warm after {passes} passes: {qps:.0} q/s, {:+.1} % to the last pass", 100.0 * change));
+            break;
+        }
+        if passes == MOST_WARM_UPS {
+            progress.told(&format!(
+                "warning: still not warm after {passes} passes: {qps:.0} q/s, {:+.1} %",
+                100.0 * change
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What an open loop over all servers of a client serves at more than the throughputs of their closed loops, `most_qps` in
+/// all, as a share of these; `None` if queries fail.
+///
+/// # Errors
+/// If a socket fails, or an interrupt came.
+pub fn ceiling(
+    client: &Client<'_>,
+    most_qps: f64,
+    plan: &ProfilePlan,
+    progress: &dyn Progress,
+) -> Result<Option<f64>, HttpError> {
+    let qps = OVERLOAD * most_qps;
+    progress.lasts(&format!("overloaded open loop at {qps:.0} q/s"), plan.rung);
+    let count = (qps * plan.rung.as_secs_f64()).ceil().max(1.0) as usize;
+    let arrivals = Arrivals::drawn(&ArrivalProcess::Poisson, plan.seed, count, client.requests.len());
+    let run = client.drive(&arrivals, qps, 0.0)?;
+    go_on()?;
+    progress.end();
+    Ok((run.not_sent() == 0 && run.throughput_qps() > 0.0).then(|| run.throughput_qps() / most_qps))
+}
+
 /// Measures a server.
 ///
 /// # Errors
-/// If the first queries get no answer, a socket fails, or an interrupt came.
+/// If no query gets an answer, a socket fails, or an interrupt came.
 pub fn measure_server(
     client: &Client<'_>,
     plan: &ProfilePlan,
     progress: &dyn Progress,
 ) -> Result<ServerProfile, HttpError> {
-    check_answers(client)?;
+    warm_up(client, plan, progress)?;
     let queries = sample(client.requests.len(), plan);
     progress.lasts("service times with one client", plan.service);
-    let rounds = rounds(client, &queries, plan.service)?;
-    let (times, medians) = service_times(&queries, &rounds, client.requests.len());
-    let mut profile = ServerProfile { queries: times, ladder: Vec::new() };
+    let (times, medians) = service_times(&queries, &rounds(client, &queries, plan.service)?, client.requests.len());
+    let mut profile = ServerProfile { queries: times, ..ServerProfile::default() };
     if profile.queries.is_empty() {
-        return Err(HttpError::NoAnswer(String::from("no query was answered twice within the time for service times")));
+        return Err(HttpError::NoAnswer(String::from("no query was answered within the time for service times")));
     }
     let known: Vec<u32> = profile.queries.iter().map(|query| query.query).collect();
     let mean_us = profile.queries.iter().map(|query| query.median_us).sum::<f64>() / known.len() as f64;
-    let mut clients = 1;
-    // Beyond the plan, the last rung must have raised the throughput.
-    while clients <= plan.clients.max(1) || (profile.servers() == clients / 2 && clients <= client.limits.connections) {
+    let measure = |clients: usize| {
         progress.lasts(&format!("{clients} clients in a closed loop"), plan.rung);
         let run = client.closed(Closed::new(&known, clients, 0, nanos(plan.rung)))?;
-        go_on()?;
-        profile.ladder.push(rung(clients, &run, &medians, mean_us));
+        go_on().map(|()| rung(clients, &run, &medians, mean_us))
+    };
+    let mut clients = 1;
+    // Beyond the plan, one of the last two rungs must have raised the throughput.
+    while clients <= plan.clients.max(1) || (4 * profile.servers() >= clients && clients <= client.limits.connections) {
+        profile.ladder.push(measure(clients)?);
         clients *= 2;
     }
+    let best = profile.servers();
+    let (again, before) = (measure(best)?.qps, profile.ladder.iter().find(|rung| rung.clients == best));
+    profile.drift = before.filter(|rung| rung.qps > 0.0).map_or(0.0, |rung| (again / rung.qps - 1.0).abs());
     progress.end();
     Ok(profile)
 }
@@ -198,24 +264,6 @@ fn go_on() -> Result<(), HttpError> {
 
 fn nanos(time: Duration) -> Nanos {
     Nanos(time.as_nanos() as u64)
-}
-
-/// Asks the first queries, and explains a failure.
-fn check_answers(client: &Client<'_>) -> Result<(), HttpError> {
-    for query in 0..client.requests.len().min(FIRST) as u32 {
-        let (outcome, text) = client.ask(query)?;
-        if outcome == Outcome::Answered {
-            continue;
-        }
-        let (url, dialect) = (&client.targets[0].url, &client.requests.dialect.name);
-        let path = client.requests.path(query as usize);
-        let what = match outcome {
-            Outcome::Malformed => "the answer is not what the dialect expects",
-            other => other.name(),
-        };
-        return Err(HttpError::NoAnswer(format!("{url}, dialect {dialect}, {path:.120}: {what}: {text}")));
-    }
-    Ok(())
 }
 
 /// A sample of the log without repetition, in random order.
@@ -231,21 +279,16 @@ fn sample(log: usize, plan: &ProfilePlan) -> Vec<u32> {
     all
 }
 
-/// Rounds of one client over the queries. If there is no time for all, fewer queries are repeated.
-fn rounds(client: &Client<'_>, queries: &[u32], time: Duration) -> Result<Vec<Run>, HttpError> {
-    let first = client.closed(Closed::new(queries, 1, 0, nanos(time / (ROUNDS as u32 + 1))))?;
+/// One client asks as many queries as it can once, then these again, both with its share of the time.
+fn rounds(client: &Client<'_>, queries: &[u32], time: Duration) -> Result<[Run; 2], HttpError> {
+    let first = client.closed(Closed::new(queries, 1, 0, nanos(time.mul_f64(FIRST_SHARE))))?;
     go_on()?;
-    let count = first.records.len().clamp(1, queries.len());
-    let each = nanos(time).0 / (ROUNDS as u64 + 1);
-    let mut rounds = vec![first];
-    for _ in 0..ROUNDS {
-        rounds.push(client.closed(Closed::new(&queries[..count], 1, 0, Nanos(each)))?);
-        go_on()?;
-    }
-    Ok(rounds)
+    let known = &queries[..first.records.len().clamp(1, queries.len())];
+    let second = client.closed(Closed::new(known, 1, 0, nanos(time.mul_f64(1.0 - FIRST_SHARE))))?;
+    go_on().map(|()| [first, second])
 }
 
-/// The service times of the queries that were answered at least twice, and the median of each query of the log.
+/// The service times of the queries that were answered, and the median of each query of the log.
 fn service_times(queries: &[u32], rounds: &[Run], log: usize) -> (Vec<QueryTime>, Vec<f64>) {
     let mut by_query: Vec<Vec<f64>> = vec![Vec::new(); log];
     let mut hits = vec![0; log];
@@ -254,7 +297,7 @@ fn service_times(queries: &[u32], rounds: &[Run], log: usize) -> (Vec<QueryTime>
         hits[record.query as usize] = record.hits;
     }
     let medians: Vec<f64> =
-        by_query.into_iter().map(|times| if times.len() > 1 { median(times) } else { f64::NAN }).collect();
+        by_query.into_iter().map(|times| if times.is_empty() { f64::NAN } else { median(times) }).collect();
     let known = queries.iter().filter(|&&query| medians[query as usize] > 0.0);
     let time = |&query: &u32| {
         let at = query as usize;
@@ -284,7 +327,7 @@ fn rung(clients: usize, run: &Run, medians: &[f64], mean_us: f64) -> Rung {
     let times = ratios.iter().zip(&paused_us).map(|(ratio, us)| scale * ratio + us / mean_us).collect();
     let (ratio, pauses) =
         (scale * ratios.iter().sum::<f64>() / count, paused_us.iter().filter(|&&us| us > 0.0).count());
-    let ms = |percentile| latency.value_at_percentile(percentile) as f64 / 1e6;
+    let ms = |percentile| percentile_ms(&latency, percentile);
     Rung { clients, qps, p50_ms: ms(50.0), p99_ms: ms(99.0), rejected, failed, ratio, pauses, times }
 }
 
@@ -306,8 +349,8 @@ pub(crate) mod tests {
             Rung {
                 clients,
                 qps,
-                p50_ms: ms,
-                p99_ms: ms,
+                p50_ms: Some(ms),
+                p99_ms: Some(ms),
                 rejected,
                 failed: 0,
                 ratio: ms,
@@ -316,7 +359,7 @@ pub(crate) mod tests {
             }
         };
         let queries = (0..100).map(|query| QueryTime { query, median_us: 1000.0, hits: 10 }).collect();
-        ServerProfile { queries, ladder: rungs.iter().map(rung).collect() }
+        ServerProfile { queries, ladder: rungs.iter().map(rung).collect(), ..ServerProfile::default() }
     }
 
     #[test]
@@ -352,6 +395,7 @@ pub(crate) mod tests {
             warm_up: Vec::new(),
             seconds: 3.0,
             ending: crate::Ending::Complete,
+            failure: None,
         };
         let queries: Vec<u32> = (0..10).collect();
         let (times, medians) = service_times(&queries, std::slice::from_ref(&run), 10);

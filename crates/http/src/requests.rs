@@ -87,8 +87,14 @@ impl Requests {
     }
 
     /// The path of a query's request.
-    pub(crate) fn path(&self, query: usize) -> &str {
+    fn path(&self, query: usize) -> &str {
         &self.queries[query].0
+    }
+
+    /// The request for a query, without headers, in one line.
+    pub(crate) fn shown(&self, query: usize) -> String {
+        let (path, body) = &self.queries[query];
+        format!("{} {path:.300} {:.300}", self.dialect.form.method, body.trim_end().replace('\n', " "))
     }
 
     /// The headers that all requests to a target share, with its credentials.

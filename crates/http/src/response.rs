@@ -2,10 +2,14 @@
 
 use httparse::{EMPTY_HEADER, Header, Status};
 
-use crate::run::Outcome;
+use crate::run::{Fault, Outcome};
 
 /// Largest head of a response.
 const MOST_HEAD: usize = 256 * 1024;
+/// Most interim heads (status 100 to 199) before the response.
+const MOST_INTERIM: u32 = 8;
+/// Memory that an idle connection keeps.
+const KEPT: usize = 64 * 1024;
 /// Most headers of a response.
 const MOST_HEADERS: usize = 100;
 /// Longest line with the length of a chunk, and longest trailers.
@@ -46,15 +50,44 @@ pub(crate) struct Response {
     end: usize,
     raw: usize,
     keeps_alive: bool,
+    interim: u32,
+    /// Headers that explain a failure: the target of a redirect, the compression, and the media type.
+    explaining: [Option<String>; 3],
 }
+
+/// The names of [`Response::explaining`].
+const EXPLAINING: [&str; 3] = ["location", "content-encoding", "content-type"];
 
 impl Response {
     /// Forgets the last response and keeps its memory, unless that is large.
     pub(crate) fn clear(&mut self) {
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.clear();
-        bytes.shrink_to(1 << 20);
+        bytes.shrink_to(KEPT);
         *self = Self { bytes, ..Self::default() };
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn memory(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// Whether nothing has arrived.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The compression of the body, if it has one.
+    pub(crate) fn compression(&self) -> Option<&str> {
+        self.explaining[1].as_deref().filter(|encoding| !encoding.eq_ignore_ascii_case("identity"))
+    }
+
+    /// Status, media type and target of a redirect, in words.
+    pub(crate) fn about(&self) -> String {
+        let [location, _, media] = &self.explaining;
+        let media = media.as_ref().map_or(String::new(), |media| format!(", {media}"));
+        let to = location.as_ref().map_or(String::new(), |to| format!(", redirects to {to}, which is not followed"));
+        format!("status {}{media}{to}", self.status)
     }
 
     pub(crate) fn status(&self) -> u16 {
@@ -70,8 +103,8 @@ impl Response {
         let text = String::from_utf8_lossy(self.body()).into_owned();
         let text =
             secrets.filter(|secret| !secret.is_empty()).fold(text, |text, secret| text.replace(secret, "(secret)"));
-        let text: String = text.chars().take(200).collect();
-        text.split_whitespace().collect::<Vec<_>>().join(" ")
+        let text = text.split_whitespace().take(40).collect::<Vec<_>>().join(" ");
+        text.chars().take(200).collect()
     }
 
     /// Whether the connection may carry another request.
@@ -81,12 +114,18 @@ impl Response {
     }
 
     /// Adds bytes and returns whether the response is complete, with a body of at most `most` bytes.
-    pub(crate) fn add(&mut self, bytes: &[u8], most: usize) -> Result<bool, Outcome> {
+    pub(crate) fn add(&mut self, bytes: &[u8], most: usize) -> Result<bool, Fault> {
         self.bytes.extend_from_slice(bytes);
         while self.step(most)? {}
-        // The lengths of very small chunks may take more than the body.
-        let is_too_large = self.end - self.body > most || self.bytes.len() > 8 * most.max(MOST_HEAD);
-        if is_too_large { Err(Outcome::TooLarge) } else { Ok(self.stage == Stage::Done) }
+        if self.end - self.body > most {
+            return too_large(most);
+        }
+        // The framing of chunks is not kept.
+        if !matches!(self.stage, Stage::Head(_) | Stage::Length(_) | Stage::Done) && self.raw > self.end {
+            self.bytes.drain(self.end..self.raw);
+            self.raw = self.end;
+        }
+        Ok(self.stage == Stage::Done)
     }
 
     /// Notes the end of the connection and returns whether it completes the response.
@@ -96,7 +135,7 @@ impl Response {
     }
 
     /// Advances by one stage. Returns `false` if that needs more bytes.
-    fn step(&mut self, most: usize) -> Result<bool, Outcome> {
+    fn step(&mut self, most: usize) -> Result<bool, Fault> {
         let left = self.bytes.len() - self.raw;
         match self.stage {
             Stage::Head(looked) => return self.head(looked, most),
@@ -113,12 +152,12 @@ impl Response {
                     self.raw += taken;
                     let length = usize::try_from(length).unwrap_or(usize::MAX);
                     if length > most {
-                        return Err(Outcome::TooLarge);
+                        return too_large(most);
                     }
                     self.stage = if length == 0 { Stage::Trailers } else { Stage::Chunk(length) };
                 }
                 Ok(Status::Partial) if left <= MOST_LINE => return Ok(false),
-                Ok(Status::Partial) | Err(_) => return Err(Outcome::Malformed),
+                Ok(Status::Partial) | Err(_) => return malformed("the length of a chunk is no number"),
             },
             Stage::Chunk(rest) => {
                 let taken = rest.min(left);
@@ -131,7 +170,7 @@ impl Response {
             Stage::ChunkEnd if left < 2 => return Ok(false),
             Stage::ChunkEnd => {
                 if !self.bytes[self.raw..].starts_with(b"\r\n") {
-                    return Err(Outcome::Malformed);
+                    return malformed("a chunk is longer than it says");
                 }
                 self.raw += 2;
                 self.stage = Stage::ChunkLength;
@@ -140,7 +179,7 @@ impl Response {
                 match httparse::parse_headers(&self.bytes[self.raw..], &mut [EMPTY_HEADER; MOST_HEADERS]) {
                     Ok(Status::Complete((taken, _))) => self.raw += taken,
                     Ok(Status::Partial) if left <= MOST_LINE => return Ok(false),
-                    Ok(Status::Partial) | Err(_) => return Err(Outcome::Malformed),
+                    Ok(Status::Partial) | Err(_) => return malformed("the trailers are no headers"),
                 }
                 self.stage = Stage::Done;
             }
@@ -154,11 +193,16 @@ impl Response {
     }
 
     /// Takes the head apart once it is complete.
-    fn head(&mut self, looked: usize, most: usize) -> Result<bool, Outcome> {
+    fn head(&mut self, looked: usize, most: usize) -> Result<bool, Fault> {
         let head = &self.bytes[self.raw..];
         let begin = b"HTTP/1.";
-        if !begin.starts_with(&head[..head.len().min(begin.len())]) || head.len() > MOST_HEAD {
-            return Err(Outcome::Malformed);
+        if !begin.starts_with(&head[..head.len().min(begin.len())]) {
+            // Records of TLS, such as an alert, begin with these bytes.
+            let is_tls = matches!(head, [0x14..=0x17, 0x03, ..] | [0x14..=0x17]);
+            return malformed(if is_tls { "not HTTP but TLS (https://)" } else { "not HTTP" });
+        }
+        if head.len() > MOST_HEAD {
+            return malformed(&format!("the headers exceed {MOST_HEAD} bytes"));
         }
         // Only a new line may end the head, however small its pieces are.
         let has_line = self.bytes[looked..].contains(&b'\n');
@@ -171,21 +215,30 @@ impl Response {
         let taken = match parsed.parse(head) {
             Ok(Status::Complete(taken)) => taken,
             Ok(Status::Partial) => return Ok(false),
-            Err(_) => return Err(Outcome::Malformed),
+            Err(e) => return malformed(&format!("the head of the response: {e}")),
         };
         let status = parsed.code.unwrap_or_default();
         let is_interim = (100..200).contains(&status) && status != 101;
         let framing = Framing::of(parsed.headers, parsed.version == Some(1))?;
-        self.raw += taken;
         if is_interim {
-            self.stage = Stage::Head(self.raw);
+            self.interim += 1;
+            if self.interim > MOST_INTERIM {
+                return malformed(&format!("more than {MOST_INTERIM} interim heads"));
+            }
+            self.bytes.drain(..taken);
+            self.stage = Stage::Head(0);
             return Ok(true);
         }
+        self.explaining = EXPLAINING.map(|wanted| {
+            let header = parsed.headers.iter().find(|header| header.name.eq_ignore_ascii_case(wanted))?;
+            Some(String::from_utf8_lossy(header.value).into_owned())
+        });
+        self.raw += taken;
         (self.status, self.keeps_alive) = (status, framing.keeps_alive && status != 101);
         (self.body, self.end) = (self.raw, self.raw);
         self.stage = match framing.length {
             _ if [101, 204, 304].contains(&status) => Stage::Done,
-            Some(length) if length > most as u64 => return Err(Outcome::TooLarge),
+            Some(length) if length > most as u64 => return too_large(most),
             Some(length) => Stage::Length(self.raw + length as usize),
             None if framing.is_chunked => Stage::ChunkLength,
             None => {
@@ -205,27 +258,26 @@ struct Framing {
 }
 
 impl Framing {
-    fn of(headers: &[Header<'_>], is_1_1: bool) -> Result<Self, Outcome> {
+    fn of(headers: &[Header<'_>], is_1_1: bool) -> Result<Self, Fault> {
         let mut framing = Self { length: None, is_chunked: false, keeps_alive: is_1_1 };
         for Header { name, value } in headers {
             let is = |other: &str| name.eq_ignore_ascii_case(other);
-            let value = || std::str::from_utf8(value).map(str::trim).map_err(|_| Outcome::Malformed);
+            let value = || std::str::from_utf8(value).map_or("(not UTF-8)", str::trim);
             if is("content-length") {
-                let text = value()?;
-                let length = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-                let length: u64 = length.and_then(|text| text.parse().ok()).ok_or(Outcome::Malformed)?;
-                if framing.length.is_some_and(|other| other != length) {
-                    return Err(Outcome::Malformed);
+                let text = Some(value()).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+                let length: Option<u64> = text.and_then(|text| text.parse().ok());
+                if length.is_none() || framing.length.is_some() && framing.length != length {
+                    return malformed(&format!("content-length {:.40}", value()));
                 }
-                framing.length = Some(length);
+                framing.length = length;
             } else if is("transfer-encoding") {
                 // Other codings were not asked for.
-                if !value()?.eq_ignore_ascii_case("chunked") || framing.is_chunked {
-                    return Err(Outcome::Malformed);
+                if !value().eq_ignore_ascii_case("chunked") || framing.is_chunked {
+                    return malformed(&format!("transfer-encoding {:.40}", value()));
                 }
                 framing.is_chunked = true;
             } else if is("connection") {
-                for option in value()?.split(',').map(str::trim) {
+                for option in value().split(',').map(str::trim) {
                     if option.eq_ignore_ascii_case("close") {
                         framing.keeps_alive = false;
                     } else if option.eq_ignore_ascii_case("keep-alive") && !is_1_1 {
@@ -235,8 +287,19 @@ impl Framing {
             }
         }
         // Two framings in one head are how responses are smuggled.
-        if framing.is_chunked && framing.length.is_some() { Err(Outcome::Malformed) } else { Ok(framing) }
+        if framing.is_chunked && framing.length.is_some() {
+            return malformed("both content-length and transfer-encoding");
+        }
+        Ok(framing)
     }
+}
+
+fn malformed<T>(why: &str) -> Result<T, Fault> {
+    Err((Outcome::Malformed, why.to_owned()))
+}
+
+fn too_large<T>(most: usize) -> Result<T, Fault> {
+    Err((Outcome::TooLarge, format!("the body exceeds {most} bytes")))
 }
 
 #[cfg(test)]
@@ -247,7 +310,7 @@ mod tests {
     fn read(text: &str, step: usize) -> Result<(u16, String, bool), Option<Outcome>> {
         let mut response = Response::default();
         for piece in text.as_bytes().chunks(step) {
-            if response.add(piece, 100).map_err(Some)? {
+            if response.add(piece, 100).map_err(|(outcome, _)| Some(outcome))? {
                 break;
             }
         }
@@ -298,8 +361,19 @@ mod tests {
         while added == Ok(false) {
             added = response.add(&[b'a'; 4096], 100);
         }
-        assert_eq!(added, Err(Outcome::Malformed));
+        assert_eq!(added, malformed("the headers exceed 262144 bytes"));
         response.clear();
+        let mut added = Ok(false);
+        while added == Ok(false) {
+            added = response.add(b"HTTP/1.1 100 Continue\r\n\r\n", 100);
+        }
+        assert_eq!(added, malformed("more than 8 interim heads"));
+        response.clear();
+        response.add(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", 1 << 20).unwrap();
+        (0..300_000).for_each(|_| assert_eq!(response.add(b"1\r\nx\r\n", 1 << 20), Ok(false)));
+        assert!(response.body().len() == 300_000 && response.memory() < 1 << 20, "{}", response.memory());
+        response.clear();
+        assert_eq!(response.memory(), KEPT);
         assert_eq!(response.add(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nxHTTP/1.1", 100), Ok(true));
         assert!(response.body() == b"x" && !response.keeps_alive());
     }

@@ -55,6 +55,9 @@ pub enum Outcome {
     TooLarge,
 }
 
+/// Why a query has no answer: the kind of miss, and the reason in words.
+pub(crate) type Fault = (Outcome, String);
+
 impl Outcome {
     /// All outcomes, in the order of files.
     pub const ALL: [Self; 9] = [
@@ -176,6 +179,14 @@ pub struct Run {
     pub seconds: f64,
     /// How it ended.
     pub ending: Ending,
+    /// The reason of the first failure, in words.
+    pub failure: Option<String>,
+}
+
+/// A percentile of a distribution in milliseconds; `None` if nothing was measured.
+#[must_use]
+pub fn percentile_ms(times: &Times, percentile: f64) -> Option<f64> {
+    (!times.is_empty()).then(|| times.value_at_percentile(percentile) as f64 / 1e6)
 }
 
 impl Run {
@@ -194,6 +205,12 @@ impl Run {
     /// The answered queries.
     pub fn answered(&self) -> impl Iterator<Item = &Record> {
         self.records.iter().filter(|record| record.outcome == Outcome::Answered)
+    }
+
+    /// Number of answers without a hit.
+    #[must_use]
+    pub fn empty(&self) -> usize {
+        self.answered().filter(|record| record.hits == 0).count()
     }
 
     /// Answers per second from the first intended start to the last answer.
@@ -215,18 +232,38 @@ impl Run {
         histogram
     }
 
-    /// The 99th percentile of the client's own delay.
+    /// The 99th percentile of the client's own delay; `None` without queries.
     #[must_use]
-    pub fn lateness_p99(&self) -> Nanos {
+    pub fn lateness_p99(&self) -> Option<Nanos> {
         let mut all: Vec<u32> = self.records.iter().map(|record| record.lateness).collect();
-        Nanos(select_nearest_rank(&mut all, 0.99).unwrap_or(0).into())
+        select_nearest_rank(&mut all, 0.99).map(|late| Nanos(late.into()))
     }
 
     /// Whether the client was too late for a miss to be the server's. Lateness only adds to latencies, so that a run that held
-    /// counts.
+    /// counts, and so does a run that would miss with a punctual client.
     #[must_use]
-    pub fn is_rejected(&self, deadline: Nanos, verdict: &Verdict) -> bool {
-        !verdict.holds() && self.lateness_p99().0 as f64 > MOST_LATENESS * deadline.0 as f64
+    pub fn is_rejected(&self, criterion: &Criterion, verdict: &Verdict) -> bool {
+        let is_late = |late: Nanos| late.0 as f64 > MOST_LATENESS * criterion.deadline.0 as f64;
+        let is_missed = |verdict: &Verdict| !verdict.holds() && !verdict.is_undecided();
+        !verdict.holds()
+            && self.lateness_p99().is_some_and(is_late)
+            && !is_missed(&self.clone().if_punctual().verdict(criterion))
+    }
+
+    /// A bound on the run that a punctual client would have seen. If no request of a busy period is later than `d`, its answers
+    /// come at most `d` earlier with punctual requests: in a queue that is served in order, all requests later by `d` would
+    /// shift all answers by `d`, and the actual requests are no later than these.
+    fn if_punctual(mut self) -> Self {
+        let (mut latest, mut busy_until) = (0_u64, 0_u64);
+        for record in &mut self.records {
+            if record.sent > busy_until {
+                latest = 0;
+            }
+            latest = latest.max(record.lateness.into());
+            busy_until = busy_until.max(record.finished);
+            record.finished = record.finished.saturating_sub(latest).max(record.intended);
+        }
+        self
     }
 
     /// The verdict; every query without an answer is late.
@@ -325,7 +362,7 @@ impl Run {
     pub fn summary(&self, verdict: &Verdict) -> Option<Summary> {
         let latency = self.histogram(Record::latency);
         let queries = self.answered().count();
-        let ms = |percentile| latency.value_at_percentile(percentile) as f64 / 1e6;
+        let ms = |percentile| percentile_ms(&latency, percentile).unwrap_or(f64::NAN);
         (queries > 0).then(|| Summary {
             queries,
             mean_ms: latency.mean() / 1e6,
@@ -365,6 +402,7 @@ mod tests {
             warm_up: Vec::new(),
             seconds: 0.1,
             ending: Ending::Complete,
+            failure: None,
         }
     }
 
@@ -383,14 +421,38 @@ mod tests {
     }
 
     #[test]
-    fn a_miss_is_rejected_if_its_client_was_late() {
-        let all = run(&[(Outcome::Answered, 2000); 100]);
-        assert_eq!(all.lateness_p99(), Nanos(1000));
-        let missed = all.verdict(&Objective::default().within(Nanos(1)));
-        assert!(all.is_rejected(Nanos(99_999), &missed) && !all.is_rejected(Nanos(100_000), &missed));
-        // Lateness only adds to the latency of a run that held.
-        let held = all.verdict(&Objective::default().within(Nanos(99_999)));
-        assert!(held.holds() && !all.is_rejected(Nanos(99_999), &held));
+    fn a_miss_is_rejected_if_a_punctual_client_might_have_seen_none() {
+        let of = |latency: u64, deadline: u64| {
+            let all = run(&[(Outcome::Answered, latency); 100]);
+            assert_eq!((all.lateness_p99(), run(&[]).lateness_p99()), (Some(Nanos(1000)), None));
+            let criterion = Objective::default().within(Nanos(deadline));
+            let verdict = all.verdict(&criterion);
+            (verdict.holds(), all.is_rejected(&criterion, &verdict))
+        };
+        // Requests are 1 us late.
+        assert_eq!(of(2000, 2001), (true, false));
+        assert_eq!(of(2000, 1500), (false, true));
+        assert_eq!(of(2000, 900), (false, false));
+        assert_eq!(of(200_000, 199_500), (false, false), "a lateness below 1 % of the deadline");
+        // Failures are the server's.
+        let failed = run(&[(Outcome::ServerError, 1500); 100]);
+        let criterion = Objective::default().within(Nanos(1500));
+        assert!(!failed.is_rejected(&criterion, &failed.verdict(&criterion)));
+        // An early request of the same busy period was 5 us late; one after a pause is not.
+        let mut all = run(&[(Outcome::Answered, 2000), (Outcome::Answered, 2000)]);
+        (all.records[0].lateness, all.records[0].finished) = (5000, 1_500_000);
+        let bound = all.clone().if_punctual();
+        assert_eq!(bound.records[1].finished, all.records[1].intended);
+        all.records[0].finished = 6000;
+        assert_eq!(all.if_punctual().records[1].latency(), Nanos(1000));
+    }
+
+    #[test]
+    fn nothing_measured_is_no_zero() {
+        let none = run(&[(Outcome::OtherStatus, 2000)]);
+        let latency = none.histogram(Record::latency);
+        assert_eq!((percentile_ms(&latency, 99.0), none.empty()), (None, 0));
+        assert_eq!(run(&[(Outcome::Answered, 2000)]).empty(), 1);
     }
 
     #[test]

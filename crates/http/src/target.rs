@@ -1,8 +1,9 @@
 //! The server under test: its URL, which hosts are allowed, and credentials.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper::Uri;
 use hyper::header::{HeaderName, HeaderValue};
@@ -64,6 +65,8 @@ pub struct Target {
     /// The URL, which holds no credentials.
     pub url: String,
     pub(crate) address: SocketAddr,
+    /// All addresses of the host that may be used.
+    addresses: Vec<SocketAddr>,
     /// Host and port, as in the URL.
     pub(crate) authority: String,
     pub(crate) path: String,
@@ -83,34 +86,45 @@ impl Target {
         credentials: Option<Credentials>,
     ) -> Result<Self, HttpError> {
         let fault = |why: &str| Err(HttpError::Target(format!("--target: {why}")));
-        // An authority with credentials must not be repeated, not even in an error.
-        if url.split('/').nth(2).unwrap_or(url).contains('@') {
+        // Credentials must not be repeated, not even in an error about the rest of the address.
+        if url.contains('@') {
             return fault("the URL contains credentials; give them in a file (--credentials) or in TANDEM_CREDENTIALS");
         }
-        let parsed: Uri = match url.parse() {
-            Ok(parsed) => parsed,
-            Err(e) => return fault(&format!("{url}: {e}")),
+        let Some((scheme, rest)) = url.split_once("://") else {
+            return fault("expected an address such as http://127.0.0.1:9200/index");
         };
-        let Some(authority) = parsed.authority() else {
-            return fault(&format!("{url}, expected such as http://127.0.0.1:9200/index"));
+        let default_port = match scheme.to_ascii_lowercase().as_str() {
+            "http" => 80,
+            "https" => 443,
+            _ => return fault("expected http:// or https://"),
         };
-        let default_port = match parsed.scheme_str() {
-            Some("http") => 80,
-            Some("https") => 443,
-            _ => return fault(&format!("{url}, expected http:// or https://")),
-        };
-        if parsed.query().is_some() {
-            return fault(&format!("{url} has a query; a dialect defines it"));
+        let (authority, path) = rest.find(['/', '?', '#']).map_or((rest, ""), |at| rest.split_at(at));
+        if path.contains(['?', '#']) {
+            return fault(&format!("the address of {authority:?} has a query or a fragment; a dialect defines it"));
         }
-        let host = authority.host().trim_matches(['[', ']']);
-        let resolved = (host, authority.port_u16().unwrap_or(default_port)).to_socket_addrs();
-        let addresses: Vec<SocketAddr> = match resolved {
-            Ok(addresses) => addresses.collect(),
+        let is_port = |text: &str| text.len() <= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let (host, port) = match authority.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')) {
+            None => (authority, Some(default_port)),
+            Some((host, port)) => (host, Some(port).filter(|port| is_port(port)).and_then(|port| port.parse().ok())),
+        };
+        let Some(port) = port.filter(|&port: &u16| port > 0) else {
+            return fault(&format!("{authority:?}: expected a port from 1 to 65535 behind the colon"));
+        };
+        let parsed: Result<Uri, _> = format!("http://{authority}{path}").parse();
+        let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        let host = bracketed.unwrap_or(host);
+        if parsed.is_err() || host.is_empty() || bracketed.is_some() != host.contains(':') {
+            return fault(&format!("{authority:?} is no address, expected such as http://127.0.0.1:9200/index"));
+        }
+        let addresses: Vec<SocketAddr> = match (host, port).to_socket_addrs() {
+            Ok(addresses) => addresses.map(|one| SocketAddr::new(one.ip().to_canonical(), one.port())).collect(),
             Err(e) => return fault(&format!("{host}: {e}")),
         };
         let is_allowed = allowed.iter().any(|name| name.eq_ignore_ascii_case(host));
         // A name may resolve to several addresses. Without permission, only loopback ones are used.
-        let Some(&address) = addresses.iter().find(|address| is_allowed || address.ip().is_loopback()) else {
+        let usable = addresses.into_iter().filter(|address| is_allowed || address.ip().is_loopback());
+        let addresses: Vec<SocketAddr> = usable.collect();
+        let Some(&address) = addresses.first() else {
             return fault(&format!("{host} is not this machine; name it with --allow-host {host} if you may load it"));
         };
         let tls = if default_port == 443 { Some((tls_config()?, server_name(host)?)) } else { None };
@@ -121,8 +135,41 @@ impl Target {
             }
             None => None,
         };
-        let path = if parsed.path() == "/" { String::new() } else { parsed.path().to_owned() };
-        Ok(Self { url: url.to_owned(), address, authority: authority.to_string(), path, tls, credentials })
+        let (path, authority) = (path.trim_end_matches('/').to_owned(), authority.to_owned());
+        Ok(Self { url: url.to_owned(), address, addresses, authority, path, tls, credentials })
+    }
+
+    /// Connects to each address of the host until one accepts; requests go there from now on.
+    ///
+    /// # Errors
+    /// If none accepts, with each address and its reason.
+    pub fn reach(&mut self, time: Duration) -> Result<(), HttpError> {
+        let mut tried = Vec::new();
+        for address in &self.addresses {
+            match TcpStream::connect_timeout(address, time) {
+                Ok(_) => {
+                    self.address = *address;
+                    return Ok(());
+                }
+                Err(e) => tried.push(format!("{address}: {e}")),
+            }
+        }
+        Err(HttpError::NoAnswer(format!("{}: no connection ({})", self.url, tried.join("; "))))
+    }
+
+    /// The address that requests go to.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The hint for a server that does not speak this scheme, for the end of a message.
+    pub(crate) fn other_scheme(&self) -> &'static str {
+        if self.tls.is_some() {
+            " (does this port speak http:// and not TLS?)"
+        } else {
+            " before an answer (does this port expect https://?)"
+        }
     }
 
     /// What of the credentials must not be repeated: the whole value, then its words.
@@ -172,11 +219,45 @@ mod tests {
         assert!(of("http://[::1]:9200", &[]).is_ok() && of("http://127.8.8.8/", &[]).is_ok());
         assert!(of("http://192.0.2.1:9200/", &[]).unwrap_err().contains("--allow-host 192.0.2.1"));
         assert!(of("http://192.0.2.1:9200/", &["192.0.2.1"]).is_ok());
-        for bad in ["127.0.0.1:9200", "ftp://127.0.0.1/", "http://", "http://127.0.0.1/?q=1", ""] {
+        assert_eq!(of("HTTP://127.0.0.1:09200/wiki/", &[]).unwrap().address, "127.0.0.1:9200".parse().unwrap());
+        assert_eq!(of("http://[::ffff:127.0.0.1]", &[]).unwrap().address, "127.0.0.1:80".parse().unwrap());
+        for bad in [
+            "127.0.0.1:9200",
+            "ftp://127.0.0.1/",
+            "http://",
+            "http:///x",
+            "http://127.0.0.1/?q=1",
+            "http://127.0.0.1/#q",
+            "",
+        ] {
             assert!(of(bad, &[]).is_err(), "{bad}");
+        }
+        for port in ["99999", "65536", "", "0", "92x0", "+9200", "-1", " 9200", "9200:1", "٣"] {
+            let told = of(&format!("http://127.0.0.1:{port}/wiki"), &[]).unwrap_err();
+            assert!(told.contains("port") || told.contains("no address"), "{told}");
+        }
+        assert!(of("http://::1:9200/", &[]).is_err() && of("http://[127.0.0.1]/", &[]).is_err());
+        for secret in
+            ["http:/me:s3cret@127.0.0.1/", "https:///me:s3cret@x", "http://127.0.0.1/wiki?api_key=s3cret", "s3cret"]
+        {
+            assert!(!of(secret, &[]).unwrap_err().contains("s3cret"), "{secret}");
         }
         let told = of("http://me:secret@127.0.0.1/", &[]).unwrap_err();
         assert!(told.contains("--credentials") && !told.contains("secret"), "{told}");
+    }
+
+    #[test]
+    fn the_address_that_accepts_is_driven() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let open = listener.local_addr().unwrap();
+        let dialect = Dialect::named("opensearch").unwrap();
+        let mut target = Target::new(&format!("http://localhost:{}/", open.port()), &dialect, &[], None).unwrap();
+        target.addresses = vec!["127.0.0.1:1".parse().unwrap(), open];
+        target.reach(Duration::from_secs(1)).unwrap();
+        assert_eq!(target.address(), open);
+        target.addresses.pop();
+        let told = target.reach(Duration::from_secs(1)).unwrap_err().to_string();
+        assert!(told.contains("127.0.0.1:1: Connection refused"), "{told}");
     }
 
     #[test]

@@ -30,9 +30,12 @@ fn ask(address: SocketAddr, head: &str, body: &str) -> String {
 }
 
 fn ask_within(address: SocketAddr, head: &str, deadline: &str, body: &str) -> String {
+    ask_with(address, head, &format!("host: localhost\r\nx-deadline-ms: {deadline}"), body)
+}
+
+fn ask_with(address: SocketAddr, head: &str, headers: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
-    let length = body.len();
-    let headers = format!("host: x\r\nconnection: close\r\nx-deadline-ms: {deadline}\r\ncontent-length: {length}");
+    let headers = format!("{headers}\r\nconnection: close\r\ncontent-length: {}", body.len());
     write!(stream, "{head} HTTP/1.1\r\n{headers}\r\n\r\n{body}").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
@@ -48,6 +51,7 @@ fn a_server_answers_like_its_executor_rejects_overload_and_ends_gracefully() {
         thread::spawn(move || {
             let policy = PolicyKind::CpuOnly.with(PolicyOptions::default());
             let options = ServeOptions {
+                name: String::from("wiki"),
                 address: "127.0.0.1:0".parse().unwrap(),
                 workers: 1,
                 deadline: Nanos::from_ms(50.0),
@@ -60,7 +64,7 @@ fn a_server_answers_like_its_executor_rejects_overload_and_ends_gracefully() {
     let address = listening.recv().unwrap();
     // The same hits as the executor, in the same order.
     let body = r#"{"query":{"match":{"text":"term3 term5"}},"size":4,"_source":false}"#;
-    let answer = ask(address, "POST /any/_search", body);
+    let answer = ask(address, "POST /wiki/_search", body);
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     let value: serde_json::Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
     let query = Query::prepare(QueryId(0), "", &["term3", "term5"], &index).unwrap();
@@ -71,8 +75,7 @@ fn a_server_answers_like_its_executor_rejects_overload_and_ends_gracefully() {
         value["hits"]["hits"].as_array().unwrap().iter().map(|hit| hit["_id"].as_str().unwrap()).collect();
     assert_eq!(served_ids, ids);
     // Several queries; one without a known term has no hits.
-    let lines =
-        "{}\n{\"query\":{\"match\":{\"a\":\"term2\"}},\"size\":1}\n{}\n{\"query\":{\"match\":{\"a\":\"nothing\"}}}\n";
+    let lines = "\n{\"query\":{\"match\":{\"a\":\"term2\"}},\"size\":1}\n{\"index\":\"wiki\"}\n{\"query\":{\"match\":{\"a\":\"nothing\"}}}\n";
     let many = ask(address, "POST /_msearch", lines);
     assert!(many.contains("\"status\":200") && many.contains("\"hits\":[]"), "{many}");
     assert!(ask(address, "GET /_search?q=term2&size=1", "").starts_with("HTTP/1.1 200"));
@@ -84,18 +87,59 @@ fn a_server_answers_like_its_executor_rejects_overload_and_ends_gracefully() {
             r#"{"query":{"query_string":{"query":"term7","default_operator":"and"}},"track_total_hits":false}"#,
             r#""hits":{"max_score""#,
         ),
+        (r#"{"query":{"match":{"a":"term3"}},"size":0}"#, r#""hits":[]"#),
         ("{", "line 1 column 1"),
-        ("{}", "with match, multi_match"),
-        (r#"{"query":{"term":{"a":"b"}}}"#, "with match, multi_match"),
-        (r#"{"query":{"match":{"a":"b"}},"size":0}"#, "size is 0"),
+        ("{}", "with one of match, multi_match"),
+        (r#"{"query":{"term":{"a":"b"}}}"#, "with one of match, multi_match"),
+        (r#"{"query":{"match":{"a":"b"}},"size":10001}"#, "size is 10001"),
         (r#"{"query":{"match":{"a":{"query":"b","operator":"x"}}}}"#, "expected and or or"),
-        (r#"{"query":{"match":{"a":3}}}"#, "has no text"),
+        (r#"{"query":{"match":{"a":3}}}"#, "match is no object"),
+        (r#"{"query":{"match":{"a":{}}}}"#, "has no text"),
+        (r#"{"query":{"match":{"a":"b","c":"d"}}}"#, "expected one field"),
+        (r#"{"query":{"match":{"a":{"query":"b","fuzziness":2}}}}"#, "fuzziness"),
+        (r#"{"query":{"match":{"a":"b"}},"aggs":{}}"#, "aggs"),
+        (r#"{"query":{"match":{"a":"b"}},"from":10}"#, "from is 10"),
+        (r#"{"query":{"query_string":"a AND b"}}"#, "AND"),
+        (r#"{"query":{"query_string":{"query":"a -b"}}}"#, "-b"),
+        (r#"{"query":{"simple_query_string":{"query":"f:b"}}}"#, "f:b"),
+        (r#"{"query":{"multi_match":{"query":"b","fields":["a^2"]}}}"#, "boosts"),
+        (&format!(r#"{{"query":{{"match":{{"a":"{}"}}}}}}"#, "w ".repeat(1025)), "1025 terms"),
+        (&format!(r#"{{"query":{{"match":{{"a":"{}"}}}}}}"#, "w".repeat(300_000)), "expected at most 262144"),
     ] {
         let answer = ask(address, "POST /_search", body);
         // Errors name no JSON.
         let status = if expected.contains('"') { "HTTP/1.1 200" } else { "HTTP/1.1 400" };
         assert!(answer.contains(expected) && answer.starts_with(status), "{answer}");
     }
+    let term = r#"{"query":{"match":{"a":"term3"}}}"#;
+    let of_size = ask(address, "POST /_search?size=1&request_cache=false", term);
+    assert_eq!(of_size.matches("_id").count(), 1, "{of_size}");
+    let host = "host: 127.0.0.1:9200";
+    let many = format!("{{}}\n{term}\n");
+    for (head, headers, body, status, expected) in [
+        ("POST /_search?routing=3", host, term, 400, "routing"),
+        ("POST /_search?q=a", host, term, 400, "both in the body and in the URL"),
+        ("GET /_search?q=a&q=b", host, "", 400, "q twice"),
+        ("GET /_search?q=a%20OR%20b", host, "", 400, "OR"),
+        ("DELETE /_search", host, "", 405, "DELETE"),
+        ("OPTIONS /wiki/_search", host, "", 405, "allow: GET, POST"),
+        ("POST /other/_search", host, term, 404, "no such index: other"),
+        ("POST /_search", "host: localhost\r\ncontent-encoding: gzip", "\u{1f}", 415, "gzip"),
+        ("POST /_search", "host: evil.example", term, 403, "evil.example"),
+        ("POST http://evil.example/_search", host, term, 403, "evil.example"),
+        ("POST /_search", "host: [::1]:9200\r\norigin: http://evil.example", term, 403, "evil.example"),
+        ("POST /_msearch", host, &many.repeat(1001), 400, "1001 queries"),
+        ("POST /_msearch", host, &format!("{{\"index\":\"other\"}}\n{term}\n"), 400, "no such index: other"),
+        ("POST /_msearch", host, &format!("{{\"routing\":\"1\"}}\n{term}\n"), 400, "routing"),
+        ("POST /_msearch?max_concurrent_searches=1", host, &many, 400, "max_concurrent_searches"),
+    ] {
+        let answer = ask_with(address, head, headers, body);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")) && answer.contains(expected), "{head}: {answer}");
+    }
+    // More than a slice of queries, and more than may wait at once.
+    let hundred = ask(address, "POST /_msearch", &many.repeat(100));
+    assert_eq!(hundred.matches("\"took\"").count() + hundred.matches("\"error\"").count(), 101, "{hundred}");
+    let before = served_so_far(address);
     assert!(ask(address, "GET /_search?q=term2%20term3+%zz&size=1", "").starts_with("HTTP/1.1 200"));
     assert!(ask(address, "POST /_msearch", "{}\n").contains("expected a header and a body per query"));
     assert!(ask(address, "GET /nothing", "").starts_with("HTTP/1.1 404"));
@@ -113,8 +157,27 @@ fn a_server_answers_like_its_executor_rejects_overload_and_ends_gracefully() {
     assert!(run.answered().all(|record| record.hits == 10));
     let metrics = ask(address, "GET /metrics", "");
     assert!(metrics.contains("tandem_queries_answered_total") && metrics.contains("quantile=\"0.99\""), "{metrics}");
+    // A request that has arrived when the server ends is answered, and its connection closed.
+    let mut kept = TcpStream::connect(address).unwrap();
+    let request = "GET /_search?q=term2 HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    kept.write_all(request.as_bytes()).unwrap();
+    assert!(kept.read(&mut [0; 4096]).unwrap() > 0);
     live::interrupt();
+    kept.write_all(request.as_bytes()).unwrap();
+    let mut last = String::new();
+    kept.read_to_string(&mut last).unwrap();
+    assert!(last.starts_with("HTTP/1.1 200") && last.contains("connection: close"), "{last}");
     let Served { answered, rejected, refused } = served.join().unwrap();
-    assert_eq!((answered + rejected, refused), (5000 + 4 + 4, 3 + 6));
+    assert_eq!((answered + rejected, refused), (before.0 + 5000 + 3, before.1 + 3));
     assert!(TcpStream::connect(address).is_err());
+}
+
+/// The queries that are answered or rejected, and the requests that are refused.
+fn served_so_far(address: SocketAddr) -> (u64, u64) {
+    let metrics = ask(address, "GET /metrics", "");
+    let value = |name: &str| -> u64 {
+        let line = metrics.lines().find_map(|line| line.strip_prefix(&format!("tandem_{name} ")));
+        line.and_then(|text| text.parse().ok()).unwrap()
+    };
+    (value("queries_answered_total") + value("queries_rejected_total"), value("requests_refused_total"))
 }

@@ -67,6 +67,17 @@ fn is_harmful(c: char) -> bool {
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// Lines of text without what a terminal obeys: each harmful character but the ends of lines and tabs becomes `\u{...}`.
+#[must_use]
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    let is_bad = |c: char| is_harmful(c) && c != '\n' && c != '\t';
+    if !text.contains(is_bad) {
+        return Cow::Borrowed(text);
+    }
+    let shown = |c: char| if is_bad(c) { c.escape_unicode().to_string() } else { c.to_string() };
+    Cow::Owned(text.chars().map(shown).collect())
+}
+
 /// A name that does no harm to a terminal and to the rows of a table. Only a name that holds a harmful character, or `\u{` itself, is
 /// changed: each harmful character becomes `\u{...}` with its code point, and each backslash `\\`. So every name can be read back.
 pub fn printable(text: Cow<'_, str>) -> Cow<'_, str> {

@@ -13,7 +13,7 @@ use crate::client::{Client, Part};
 use crate::connection::{Connection, sleep_for_sockets};
 use crate::dialect::Reply;
 use crate::response::Response;
-use crate::run::{Ending, Outcome, Record};
+use crate::run::{Ending, Fault, Outcome, Record};
 use crate::source::{Due, Order, Source};
 
 /// A client without a core of its own sleeps until this long before a query is due, and spins for the rest.
@@ -31,8 +31,8 @@ const GONE_FAILURES: u32 = 20;
 /// Bytes per read.
 const READ: usize = 64 * 1024;
 
-/// Why a query has no answer: a miss, and the reason in words.
-type Fault = (Outcome, String);
+/// Memory for the responses that all threads of a client are reading.
+const MOST_MEMORY: usize = 192 << 20;
 
 /// A place for a connection, with the request that it carries.
 #[derive(Default)]
@@ -50,6 +50,12 @@ struct Link {
     /// Bytes of the request that are written.
     written: usize,
     response: Response,
+}
+
+impl Link {
+    fn is_handshaking(&self) -> bool {
+        self.open.as_ref().is_some_and(Connection::is_handshaking)
+    }
 }
 
 /// A server, as one thread sees it.
@@ -86,8 +92,10 @@ pub(crate) struct Worker<'a> {
     failures: u32,
     look_at: u64,
     buffer: Vec<u8>,
-    /// The text of the last response, if it is wanted.
-    text: Option<String>,
+    /// Memory of the responses that are being read.
+    memory: usize,
+    /// The reason of the first failure.
+    failure: Option<String>,
 }
 
 impl<'a> Worker<'a> {
@@ -123,7 +131,8 @@ impl<'a> Worker<'a> {
             failures: 0,
             look_at: 0,
             buffer: vec![0; READ],
-            text: None,
+            memory: 0,
+            failure: None,
         })
     }
 
@@ -132,10 +141,9 @@ impl<'a> Worker<'a> {
         Instant::now().saturating_duration_since(self.start).as_nanos() as u64
     }
 
-    /// Sends one query and returns what became of it, with the beginning of the body.
-    pub(crate) fn ask(mut self, query: u32) -> Result<(Outcome, String), HttpError> {
+    /// Sends one query and returns what became of it, with the reason of a failure.
+    pub(crate) fn ask(mut self, query: u32) -> Result<(Record, String), HttpError> {
         let mut events = Events::with_capacity(4);
-        self.text = Some(String::new());
         let link = self.free_link(0);
         self.links[link].orders.push(Order { job: 0, query, intended: 0 });
         self.send(link, self.now());
@@ -144,7 +152,7 @@ impl<'a> Worker<'a> {
             self.wait(&mut events, self.now() + LOOK, false)?;
         }
         let record = self.records.first().ok_or(HttpError::Interrupted)?;
-        Ok((record.outcome, self.text.unwrap_or_default()))
+        Ok((*record, self.failure.unwrap_or_default()))
     }
 
     /// Sends the queries of a source, about `count` if that is known.
@@ -178,7 +186,7 @@ impl<'a> Worker<'a> {
             let spins = source.is_schedule() && until < self.look_at;
             self.wait(&mut events, until.min(expires).min(self.look_at), spins)?;
         }
-        Ok(Part { records: self.records, ending })
+        Ok(Part { records: self.records, ending, failure: self.failure })
     }
 
     /// Sends some of the queries that are due, and returns the time of the next one.
@@ -242,11 +250,10 @@ impl<'a> Worker<'a> {
     /// Sends the orders of a link.
     fn send(&mut self, at: usize, now: u64) {
         let Self { client, servers, unblocked_at, .. } = self;
-        let Link { target, orders, request, response, written, serial, sent, lateness, .. } = &mut self.links[at];
+        let Link { target, orders, request, written, serial, sent, lateness, .. } = &mut self.links[at];
         let server = &mut servers[*target];
         let Some(first) = orders.first() else { return server.free.push(at) };
         request.clear();
-        response.clear();
         client.requests.write(orders.iter().map(|order| order.query as usize), &server.headers, request);
         *lateness = now.saturating_sub(first.intended.max(*unblocked_at)).min(u32::MAX.into()) as u32;
         *serial = serial.wrapping_add(1);
@@ -273,7 +280,7 @@ impl<'a> Worker<'a> {
             }
             // The server closed it before anything of this request was written.
             Err(_) if link.written == 0 && open.answers > 0 => self.write(at),
-            Err(e) => self.finish(at, Some((Outcome::Reset, e.to_string()))),
+            Err(e) => self.finish(at, Some(open.fault(&e, target))),
         }
     }
 
@@ -286,6 +293,7 @@ impl<'a> Worker<'a> {
         let link = &mut self.links[at];
         let Some(mut open) = link.open.take() else { return };
         let is_waiting = !link.orders.is_empty();
+        let target = &self.client.targets[link.target];
         let done = loop {
             let count = match open.read(&mut self.buffer) {
                 Ok(None) => {
@@ -293,16 +301,23 @@ impl<'a> Worker<'a> {
                     return;
                 }
                 Ok(Some(count)) => count,
-                Err(e) => break Some((Outcome::Reset, e.to_string())),
+                Err(e) => break Some(open.fault(&e, target)),
             };
             if count == 0 {
-                break (!link.response.close()).then(|| (Outcome::Reset, String::from("connection closed")));
+                let hint = if link.response.is_empty() { target.other_scheme() } else { "" };
+                break (!link.response.close()).then(|| (Outcome::Reset, format!("connection closed{hint}")));
             }
             if !is_waiting {
                 // Nothing was asked.
                 return;
             }
-            match link.response.add(&self.buffer[..count], self.client.limits.body_bytes) {
+            let before = link.response.memory();
+            let added = link.response.add(&self.buffer[..count], self.client.limits.body_bytes);
+            self.memory = self.memory + link.response.memory() - before;
+            if added == Ok(false) && self.memory > MOST_MEMORY / self.client.limits.threads.max(1) {
+                break Some((Outcome::TooLarge, format!("the unfinished responses exceed {} MiB", MOST_MEMORY >> 20)));
+            }
+            match added {
                 Ok(true) => {
                     open.answers += 1;
                     let is_kept = link.response.keeps_alive() && !is_closing && link.written == link.request.len();
@@ -314,7 +329,7 @@ impl<'a> Worker<'a> {
                     return;
                 }
                 Ok(false) => {}
-                Err(outcome) => break Some((outcome, String::from(outcome.name()))),
+                Err(fault) => break Some(fault),
             }
         };
         if is_waiting {
@@ -329,29 +344,44 @@ impl<'a> Worker<'a> {
         let Link { target, orders, response, sent, lateness, serial, .. } = &mut self.links[at];
         let mut outcomes = orders.iter();
         let mut is_answered = false;
-        let mut add = |Reply { outcome, hits, server_ms }: Reply| {
+        let mut why = None;
+        let mut add = |reply: Reply| {
             let Some(&Order { job, query, intended }) = outcomes.next() else { return };
-            is_answered |= outcome == Outcome::Answered;
             let (sent, lateness) = (*sent, *lateness);
+            let (outcome, (hits, server_ms)) = match reply {
+                Ok(answer) => (Outcome::Answered, answer),
+                Err((outcome, words)) => {
+                    why.get_or_insert((outcome, words));
+                    (outcome, (0, f32::NAN))
+                }
+            };
+            is_answered |= outcome == Outcome::Answered;
             records.push(Record { job, query, intended, sent, finished, lateness, outcome, hits, server_ms });
         };
-        let failed = match (&fault, response.status()) {
-            (Some((outcome, _)), _) => Some(*outcome),
-            (None, 200) => None,
-            (None, status) => Some(Outcome::of_status(status)),
-        };
-        match failed {
-            Some(outcome) => orders.iter().for_each(|_| add(Reply::failed(outcome))),
+        let fault = fault.or_else(|| match (response.status(), response.compression()) {
+            (200, None) => None,
+            (200, Some(with)) => {
+                Some((Outcome::Malformed, format!("the body is compressed ({with}), which was not asked for")))
+            }
+            (status, _) => Some((Outcome::of_status(status), String::new())),
+        });
+        match fault {
+            Some(fault) => orders.iter().for_each(|_| add(Err(fault.clone()))),
             None => client.requests.dialect.read(response.body(), orders.len(), &mut add),
         }
-        if let Some(text) = &mut self.text {
-            let excerpt = || response.excerpt(client.targets[*target].secrets());
-            *text = match fault {
-                Some((_, why)) => why,
-                None if response.status() == 200 => excerpt(),
-                None => format!("status {}: {}", response.status(), excerpt()),
-            };
+        if let (Some((outcome, words)), None) = (why, &self.failure) {
+            let mut parts = vec![outcome.name().to_owned(), words];
+            if response.status() > 0 {
+                let is_text = response.compression().is_none();
+                parts.push(response.about());
+                parts.extend(is_text.then(|| response.excerpt(client.targets[*target].secrets())));
+            }
+            parts.retain(|part| !part.is_empty());
+            self.failure = Some(parts.join(": "));
         }
+        self.memory -= response.memory();
+        response.clear();
+        self.memory += response.memory();
         *serial = serial.wrapping_add(1);
         self.in_flight -= orders.len();
         let server = &mut self.servers[*target];
@@ -374,8 +404,14 @@ impl<'a> Worker<'a> {
             }
             self.timeouts.pop_front();
             if is_current {
+                let link = &self.links[at];
+                let hint = if link.response.is_empty() && link.is_handshaking() {
+                    self.client.targets[link.target].other_scheme()
+                } else {
+                    ""
+                };
                 self.links[at].open = None;
-                let text = format!("no answer within {} s", self.client.limits.timeout.as_secs_f64());
+                let text = format!("no answer within {} s{hint}", self.client.limits.timeout.as_secs_f64());
                 self.finish(at, Some((Outcome::Timeout, text)));
             }
         }

@@ -23,6 +23,8 @@ use super::body::{Answer, Asked};
 use super::{ServeOptions, Served};
 use crate::HttpError;
 
+/// Most terms of a query.
+const MOST_TERMS: usize = 1024;
 /// Postings that take as long as a query's fixed costs, in estimates.
 const FIXED_POSTINGS: f64 = 2000.0;
 /// Weight of a new service time in the mean time per posting.
@@ -118,7 +120,7 @@ impl Scheduler {
         let scheduler = Arc::new(Self {
             index: Arc::clone(index),
             tokenizer,
-            options: *options,
+            options: options.clone(),
             began: Instant::now(),
             may_spin: std::thread::available_parallelism().is_ok_and(|cores| cores.get() > options.workers + 1),
             spins: AtomicBool::new(false),
@@ -145,6 +147,12 @@ impl Scheduler {
         state.served
     }
 
+    /// Queries that wait or run.
+    pub(super) fn in_flight(&self) -> usize {
+        let state = self.state();
+        state.dispatcher.in_flight() + state.arrived.len()
+    }
+
     fn now(&self) -> Nanos {
         Nanos(self.began.elapsed().as_nanos() as u64)
     }
@@ -153,9 +161,15 @@ impl Scheduler {
     pub(super) fn submit(&self, asked: Asked, deadline: Option<Nanos>) -> oneshot::Receiver<Answer> {
         let (reply, answer) = oneshot::channel();
         let terms = self.tokenizer.terms(&asked.text);
+        if terms.len() > MOST_TERMS {
+            self.state().served.refused += 1;
+            let why = format!("{} terms, expected at most {MOST_TERMS}", terms.len());
+            let _ = reply.send(Answer::error(400, &why));
+            return answer;
+        }
         let query = Query::prepare(QueryId(0), "", &terms, &self.index);
         let mut state = self.state();
-        let Some(query) = query else {
+        let Some(query) = query.filter(|_| asked.k > 0) else {
             state.served.answered += 1;
             let _ = reply.send(Answer::hits(&[], &self.index, &asked, Duration::ZERO));
             return answer;

@@ -140,10 +140,12 @@ impl Driven {
         Some((predicted / missed.qps - 1.0, predicted / held.qps - 1.0))
     }
 
-    /// The highest rate at which a run held, below every rate at which one did not; 0 without any.
+    /// What is known of the capacity, by however few runs: see [`LiveSearch::bounds`].
     #[must_use]
-    pub fn at_least_qps(&self) -> f64 {
-        highest_below(&self.runs, |run| run.verdict.holds())
+    pub fn bounds(&self) -> [Option<Side>; 2] {
+        let mut search = LiveSearch::new(self.predicted.qps(), Effort::usual());
+        self.runs.iter().for_each(|run| search.note(run.qps, run.vote()));
+        search.bounds()
     }
 
     /// The highest rate up to which runs kept their throughput; 0 without any.

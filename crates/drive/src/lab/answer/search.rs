@@ -131,6 +131,16 @@ impl LiveSearch {
         (settled(self.held()), settled(self.missed()))
     }
 
+    /// What is known of the sides, by however few runs: the highest rate at which at least half of the runs held, with no more
+    /// misses than that below it, and the lowest higher rate that failed.
+    #[must_use]
+    pub fn bounds(&self) -> [Option<Side>; 2] {
+        let good = self.rates.iter().take_while(|rate| rate.held >= rate.missed);
+        let held = good.filter(|rate| rate.held > 0).last().copied();
+        let above = |rate: &&Side| rate.missed > 0 && held.is_none_or(|held| rate.qps > held.qps);
+        [held, self.rates.iter().find(above).copied()]
+    }
+
     /// Whether pauses of the machine miss the objective at a fifth of the start, too.
     #[must_use]
     pub fn is_pause_limited(&self) -> bool {
@@ -208,6 +218,22 @@ mod tests {
         }
         // An accurate prediction needs four runs.
         assert_eq!(searched(990.0, 99, |qps| qps <= 1000.0).2, 4);
+    }
+
+    #[test]
+    fn both_bounds_are_known_before_enough_runs_agree() {
+        let of = |runs: &[(f64, Vote)]| {
+            let mut search = LiveSearch::new(1000.0, Effort::usual());
+            runs.iter().for_each(|&(qps, vote)| search.note(qps, vote));
+            search.bounds().map(|side| side.map(|side| side.qps))
+        };
+        let (held, missed) = (Vote::Held, Vote::Missed);
+        assert_eq!(of(&[]), [None, None]);
+        assert_eq!(of(&[(9.0, missed), (3.0, held)]), [Some(3.0), Some(9.0)]);
+        // A rate that both held and missed.
+        assert_eq!(of(&[(9.0, missed), (6.0, held), (6.0, missed)]), [Some(6.0), Some(9.0)]);
+        assert_eq!(of(&[(6.0, missed), (6.0, held), (6.0, missed), (9.0, held)]), [None, Some(6.0)]);
+        assert_eq!(of(&[(6.0, held)]), [Some(6.0), None]);
     }
 
     #[test]

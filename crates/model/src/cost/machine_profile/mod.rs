@@ -235,4 +235,10 @@ impl MachineProfile {
     pub fn measured_lanes(&self, class: Class) -> u32 {
         self.classes.get(&class).and_then(|lanes| lanes.slowdown.iter().map(|one| one.busy).max()).unwrap_or(0)
     }
+
+    /// The number of queries that a server behind HTTP answers at once, whose profile this is; `None` for other machines.
+    #[must_use]
+    pub fn server_lanes(&self) -> Option<usize> {
+        self.provenance.contains_key("target").then(|| self.measured_lanes(Class::CPU) as usize)
+    }
 }

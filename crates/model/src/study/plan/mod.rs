@@ -349,8 +349,10 @@ impl Candidate {
     /// A text, if its cores do not suffice.
     pub fn workers(&self) -> Result<usize, String> {
         let MachineType { name, cores, gpus, workers: asked, .. } = &self.machine;
-        let needs_dispatcher = needs_dispatcher(&self.workload, self.profile.as_ref().map(|(_, profile)| profile));
+        let profile = self.profile.as_ref().map(|(_, profile)| profile);
+        let needs_dispatcher = needs_dispatcher(&self.workload, profile);
         asked
+            .or(profile.and_then(MachineProfile::server_lanes))
             .map_or_else(|| workers(*cores, *gpus, needs_dispatcher), Ok)
             .map_err(|why| format!("machine type {name}: {why}"))
     }
