@@ -210,6 +210,11 @@ impl From<StudyError> for Failure {
                 return Self::input(format!("--estimates model: {e} (or take --estimates oracle)"));
             }
             StudyError::NoModel(_) => " (give a log of more different queries)".to_owned(),
+            StudyError::NoEstimate { estimates, query, class, .. } if estimates == "predicted_us" => {
+                let message =
+                    format!("query {query}: predicted_us has no {class} time (measured times: --estimates oracle)");
+                return Self::input(message);
+            }
             StudyError::NoEstimate { .. } => return Self::input(format!("--estimates {e}")),
             StudyError::NotMeasured { class, .. } if has_option(&format!("{class}s")) => {
                 format!(" (profile it there, or leave the kind out with --{class}s 0)")

@@ -122,7 +122,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let seconds: f64 = plans.iter().map(|plan| plan.arrivals.len() as f64 / plan.rate_qps).sum();
     interrupts::catch();
     node.warm_up(WARM_UP)?;
-    let criterion = arguments.objective.checked()?.within(arguments.priorities.deadline(arguments.deadline)?);
+    let objective = arguments.objective.checked_for(arguments.priorities.parsed()?.as_ref())?;
+    let criterion = objective.within(arguments.priorities.deadline(arguments.deadline)?);
     let mut session = Session::new(arguments, criterion, node, workload_name, (runs, keep));
     say(&format!(
         "driving {}, about {:.0} s in all; Ctrl-C ends them and keeps the results so far\n",
@@ -156,7 +157,7 @@ fn check(arguments: &Arguments) -> Result<Estimates, Failure> {
     arguments.machine.check()?;
     arguments.arrivals.num_queries()?;
     arguments.arrivals.seeds(SEEDS)?;
-    arguments.objective.checked()?;
+    arguments.objective.checked_for(arguments.priorities.parsed()?.as_ref())?;
     arguments.settings.checked()?;
     // The number of lanes is not known yet.
     arguments.faults.plan(&arguments.settings, usize::MAX)?;

@@ -4,7 +4,7 @@ use tandem_drive::lab::Effort;
 use tandem_engine::search::cpu::Algorithm;
 use tandem_model::base::time::Nanos;
 use tandem_model::study::Objective;
-use tandem_model::traffic::Mode;
+use tandem_model::traffic::{Mode, Priorities};
 
 use super::arrivals::parse_seeds;
 use super::names::choice;
@@ -50,17 +50,24 @@ impl DeadlineArgument {
 pub(crate) struct ObjectiveArguments {
     /// Condition that a sustained rate meets: `p99` (99 % of queries are answered within the deadline), `p99=20` (within
     /// 20 ms), other percentiles likewise, `miss-share=0.001` (at most this share is late), `no-miss`, `tail` (p99.9 is within
-    /// the larger of ten deadlines and twice its value at a tenth of the rate), or several, as `p99=50,p99.9=500`
+    /// the larger of ten deadlines and twice its value at a tenth of the rate), or several, as `p99=50,p99.9=500`; with
+    /// priorities also for one of them, as `interactive:p99=50`
     /// [default: p99,tail]
     #[arg(long, value_name = "WHAT")]
     objective: Option<String>,
 }
 
 impl ObjectiveArguments {
-    /// The objective, checked.
+    /// The objective of a command without priorities, checked.
     pub(crate) fn checked(&self) -> Result<Objective, Failure> {
+        self.checked_for(None)
+    }
+
+    /// The objective, checked.
+    pub(crate) fn checked_for(&self, priorities: Option<&Priorities>) -> Result<Objective, Failure> {
         let named = self.objective.as_deref().map_or(Ok(Objective::default()), Objective::from_text);
-        named.map_err(|why| Failure::input(format!("--objective: {why}")))
+        let checked = named.and_then(|objective| objective.check_priorities(priorities).map(|()| objective));
+        checked.map_err(|why| Failure::input(format!("--objective: {why}")))
     }
 }
 

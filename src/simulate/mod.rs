@@ -117,6 +117,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if !arguments.compare.is_empty() {
         return pairs::run(&simulation);
     }
+    let headed = simulation.say_title();
     let mut results = PolicyResults::default();
     let played = simulation.comparison.play(&mut results, &Bars::quiet()).map_err(Failure::from);
     if results.is_empty() {
@@ -128,15 +129,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if !gaps.is_empty() {
         tables.push_str(&gap_table(&gaps));
     }
-    let mut title = simulation.title(&results);
+    let mut notes = simulation.notes(&results);
     if let Some(peak) = simulation.peak()? {
         result("peak", peak.json());
-        title.push_str(&format!("\n\n{}", peak.words()));
+        notes.push_str(&format!("{}\n\n", peak.words()));
     }
     let kept = keep(&simulation, &mut results, &gaps);
-    let printed = say_screen(&format!("{title}\n\n{tables}"), "the folder of results");
+    let printed = say_screen(&format!("{notes}{tables}"), "the folder of results");
     let named = say(&format!("\n{}\n", kept.in_words()));
-    played.and(kept.finish()).and(printed).and(named)
+    played.and(kept.finish()).and(headed).and(printed).and(named)
 }
 
 /// Writes the results. If a file can't be written, the others still are.

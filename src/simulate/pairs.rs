@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use tandem_model::files::{Digits, Record, write_csv};
-use tandem_model::study::{Comparison, Difference, PolicyResults, in_pieces, paired};
+use tandem_model::study::{Comparison, Difference, in_pieces, paired};
 
 use super::simulation::Simulation;
 use crate::defaults::Bars;
@@ -40,6 +40,7 @@ pub(super) fn run(simulation: &Simulation<'_>) -> Result<(), Failure> {
         Some([rate_qps]) => Some(*rate_qps),
         Some(_) => return Err(Failure::input("--compare: expected at most one --rate")),
     };
+    let headed = simulation.say_title();
     let pair = [first.as_ref(), second.as_ref()];
     let pieces = 3 * experiment.arrivals.len();
     let found = in_pieces(&Bars::quiet(), "pairs", pieces, |done| {
@@ -61,10 +62,9 @@ pub(super) fn run(simulation: &Simulation<'_>) -> Result<(), Failure> {
     let path = simulation.arguments.out.join("pairs.csv");
     let mut kept = ResultWriter::new();
     kept.rows("pairs", &path, write_csv(&path, &simulation.provenance(), found.iter().map(row)));
-    let title = simulation.title(&PolicyResults::default());
-    let printed = say_screen(&format!("{title}\n\n{}", table(&names, &found)), "the folder of results");
+    let printed = say_screen(&table(&names, &found), "the folder of results");
     let named = say(&format!("\n{}\n", kept.in_words()));
-    kept.finish().and(printed).and(named)
+    kept.finish().and(headed).and(printed).and(named)
 }
 
 fn table([first, second]: &[String; 2], found: &[Difference]) -> String {

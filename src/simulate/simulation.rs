@@ -18,6 +18,7 @@ use crate::failure::Failure;
 use crate::options::arrivals::{any_rate, own_rate};
 use crate::options::machine::{check_processors, cluster_in_words, mismatches};
 use crate::origin;
+use crate::output::say;
 use serde_json::{Value, json};
 use tandem_report::number::{self, counted};
 
@@ -117,7 +118,7 @@ impl<'a> Simulation<'a> {
     pub(super) fn new(arguments: &'a Arguments) -> Result<Self, Failure> {
         arguments.settings.checked()?;
         let deadline = arguments.priorities.deadline(arguments.deadline)?;
-        let objective = arguments.objective.checked()?;
+        let objective = arguments.objective.checked_for(arguments.priorities.parsed()?.as_ref())?;
         check_processors(&counts(arguments))?;
         let process = process(arguments)?;
         let named = Estimates::named(&arguments.estimates)?;
@@ -295,8 +296,13 @@ impl<'a> Simulation<'a> {
         self.workload.doubt().into_iter().chain(compressed).chain(self.never_measured(results)).collect()
     }
 
-    /// The simulation in words, with the replay of a recording at the rates of these results.
-    pub(super) fn title(&self, results: &PolicyResults) -> String {
+    /// Prints what is simulated, at once.
+    pub(super) fn say_title(&self) -> Result<(), Failure> {
+        say(&format!("{}\n\n", self.title()))
+    }
+
+    /// The simulation in words.
+    fn title(&self) -> String {
         let Self { arguments, workload_name, workload, .. } = self;
         let experiment = &self.comparison.experiment;
         let mut title = format!(
@@ -313,8 +319,6 @@ impl<'a> Simulation<'a> {
             deadline_in_words(experiment),
             self.estimates.0.name(),
         );
-        let caveats = self.caveats(results).into_iter().map(|caveat| format!("warning: {caveat}\n\n"));
-        title.insert_str(0, &caveats.collect::<String>());
         title.extend(self.estimates.1.iter().map(|why| format!(" ({why})")));
         title.push_str(&match &self.machine_profile {
             Some((name, _)) => format!("; machine profile {name}"),
@@ -325,9 +329,15 @@ impl<'a> Simulation<'a> {
         title
             .extend(self.replayed.iter().map(|source| format!("\nThe workload has no GPU times; replayed: {source}.")));
         title.extend(experiment.cluster.iter().map(|cluster| format!("\n{}", cluster_in_words(&cluster.shape()))));
-        let note = arguments.arrivals.process.note(&self.process, &rates(results));
-        title.extend(note.filter(|_| arguments.arrivals.trace.is_none()).map(|note| format!("\n\n{note}")));
         title
+    }
+
+    /// Warnings, and the replay of a recording at the rates of these results.
+    pub(super) fn notes(&self, results: &PolicyResults) -> String {
+        let arrivals = &self.arguments.arrivals;
+        let replay = arrivals.process.note(&self.process, &rates(results)).filter(|_| arrivals.trace.is_none());
+        let caveats = self.caveats(results).into_iter().map(|caveat| format!("warning: {caveat}\n\n"));
+        caveats.chain(replay.map(|note| format!("{note}\n\n"))).collect()
     }
 }
 

@@ -187,7 +187,7 @@ fn policies_see_the_predictions_of_a_file() {
     assert_eq!(delays("blind.csv", "--estimates oracle"), measured);
     std::fs::write(dir.path().join("hole.csv"), "cpu_us,predicted_us\n5,4\n5,\n").unwrap();
     let output = tandem(dir.path(), "simulate --gpus 0 --workload hole.csv");
-    let expected = "error: --estimates predicted_us: knows nothing of cpu and mode or (query 1)\n";
+    let expected = "error: query 1: predicted_us has no cpu time (measured times: --estimates oracle)\n";
     assert_eq!((output.status.code(), &*said(&output.stderr)), (Some(2), expected));
 }
 

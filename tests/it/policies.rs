@@ -6,7 +6,6 @@ use tandem::base::machine::{Class, Machine, PerClass, Processor};
 use tandem::base::time::Nanos;
 use tandem::cost::{BatchCost, BatchLoad, Cost, MachineModel};
 use tandem::sched::{PolicyFactory, PolicyKind, PolicyOptions, RunLog, StealGuard};
-use tandem::sim::clairvoyant::clairvoyant_qps;
 use tandem::sim::{Arrivals, Experiment, SimQuery, simulate};
 
 /// A machine with one or two classes of CPUs, GPUs of several streams and depths, with or without batch costs, hand-over
@@ -171,17 +170,6 @@ proptest! {
             prop_assert!(log.rows.is_sorted_by_key(|row| row.started), "{}", kind);
         }
     }
-
-    #[test]
-    fn no_policy_exceeds_the_clairvoyant_bound((experiment, options) in experiments(), rate_qps in 0.5..200.0_f64) {
-        let arrivals = &experiment.arrivals[0];
-        let bound = clairvoyant_qps(arrivals, &experiment.queries, &experiment.model, experiment.deadline, 1e6);
-        for kind in PolicyKind::ALL {
-            let has_miss = play(&experiment, &kind.with(options), rate_qps).rows.iter().any(|row| row.missed());
-            let is_above = bound.is_some_and(|bound| rate_qps > bound);
-            prop_assert!(has_miss || !is_above, "{} kept every deadline at {} above {:?}", kind, rate_qps, bound);
-        }
-    }
 }
 
 #[test]
@@ -228,19 +216,6 @@ fn without_its_longest_queries_the_region_is_the_others() {
         |dropped| experiment.region_of(&PolicyKind::CpuOnly.with(Default::default()), dropped).unwrap().rate_qps;
     assert!((region(0.0) - 200.0).abs() < 1e-6, "{}", region(0.0));
     assert!((region(0.5) - 2000.0).abs() < 1e-6, "{}", region(0.5));
-}
-
-#[test]
-fn a_lone_server_has_a_clairvoyant_bound() {
-    // Four queries of 20 ms in all, the last of which may end 50 ms after its arrival.
-    let bounds = two_queries().clairvoyant_qps(4, 1e6);
-    assert!(matches!(bounds[..], [None | Some(100.0..)]), "{bounds:?}");
-    let strict = Experiment { deadline: Nanos::from_ms(9.5), ..two_queries() };
-    assert!(
-        matches!(strict.clairvoyant_qps(4, 1e6)[..], [Some(100.0..2000.0)]),
-        "{:?}",
-        strict.clairvoyant_qps(4, 1e6)
-    );
 }
 
 #[test]

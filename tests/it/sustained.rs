@@ -7,8 +7,11 @@ use tandem::base::time::Nanos;
 use tandem::cost::Cost;
 use tandem::sched::{PolicyKind, PolicyOptions};
 use tandem::sim::{Experiment, SimQuery};
-use tandem::study::{Capacity, CapacitySearch, Judge, Objective, RunLength, Unsteady, draw_all, relaxation};
-use tandem::traffic::ArrivalProcess;
+use tandem::study::{
+    Capacity, CapacitySearch, Estimates, Judge, Objective, RunLength, SimulatedMachine, Unsteady, draw_all,
+    named_workload_in, relaxation, sim_queries,
+};
+use tandem::traffic::{ArrivalProcess, Mode};
 
 /// The phases of a hyperexponential service time with a squared coefficient of variation of 4: shares, and rates over the mean one.
 const HYPER: [(f64, f64); 2] = [(0.887_298, 1.774_597), (0.112_702, 0.225_403)];
@@ -155,4 +158,22 @@ fn a_heavy_tail_has_the_capacity_of_another_simulation() {
     let (below, above) = (late(0.985 * found.qps), late(1.015 * found.failing_qps.unwrap_or(found.stable_qps)));
     assert!(below < 0.01 && above > 0.01, "{below}, {above}: {found:?}");
     assert!(found.interval.high - found.interval.low <= 0.06 * found.qps, "{found:?}");
+}
+
+#[test]
+fn the_wikipedia_workload_has_the_capacities_of_its_result_file() {
+    let (_, workload) = named_workload_in(None, Mode::Or).unwrap();
+    let machine = SimulatedMachine { cpus: 1, gpus: 1, streams: 1, profile: None, is_gpu_replayed: false };
+    // These two policies see no estimates.
+    let model = machine.model(&workload, &Estimates::Oracle);
+    let queries = sim_queries(&workload, &Estimates::Oracle, &model.machine).unwrap();
+    let arrivals = draw_all(&ArrivalProcess::Poisson, &(1..=10).collect::<Vec<_>>(), 0, queries.len());
+    let experiment = Experiment { model, queries, deadline: Nanos::from_ms(50.0), arrivals, cluster: None };
+    let text = std::fs::read_to_string("results/simulated/wikipedia/capacity.csv").unwrap();
+    for kind in [PolicyKind::CpuOnly, PolicyKind::GpuOnly] {
+        let line = text.lines().find(|line| line.starts_with(&format!("simulated,{kind},"))).unwrap();
+        let published: f64 = line.split(',').nth(3).unwrap().parse().unwrap();
+        let found = capacity(&experiment, kind, RunLength::default()).qps;
+        assert!((found / published - 1.0).abs() < 1e-5, "{kind}: {found}, published {published}");
+    }
 }

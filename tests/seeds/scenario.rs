@@ -230,12 +230,6 @@ impl Scenario {
         (0..).zip(&self.costs).map(query).collect()
     }
 
-    /// The arrivals at one query a second, whose times are the scenario's.
-    pub fn given(&self) -> Arrivals {
-        let (unit, rows) = self.arrivals.iter().map(|&(at, row)| (at as f64 / 1e9, row)).unzip();
-        Arrivals::given(self.seed, unit, rows)
-    }
-
     pub fn cluster(&self, queries: &[SimQuery]) -> Cluster {
         let Self { shards, replicas, routing, .. } = *self;
         Cluster::new(ClusterShape { shards, replicas, routing, costs: ShardCosts::Alike(0.0) }, queries)

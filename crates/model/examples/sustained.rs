@@ -3,24 +3,28 @@
 //! | what | measures |
 //! | --- | --- |
 //! | `growth` | how often 200 runs at loads of 0.95 and 1.02 are called growing, by queue and policy |
-//! | `rates WORKLOAD...` | capacities of the usual policies, played with 20 M queries of 5 other seeds |
+//! | `rates WORKLOAD...` | capacities of all policies |
+//! | `replays FILE WORKLOAD...` | the same, played with 20 M queries of 5 other seeds; a table |
 //! | `intervals CASES` | how often intervals contain the closed form |
 //! | `known` | capacities of queues with known answers |
 
 use std::error::Error;
+use std::path::Path;
 use std::time::Instant;
 
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use tandem_model::base::ids::QueryId;
-use tandem_model::base::machine::Machine;
+use tandem_model::base::machine::{Machine, PerClass};
 use tandem_model::base::random::Random;
 use tandem_model::base::time::Nanos;
-use tandem_model::cost::Cost;
-use tandem_model::sched::{PolicyFactory, PolicyKind, PolicyOptions};
-use tandem_model::sim::{Arrivals, Experiment, SimQuery};
+use tandem_model::cost::{Cost, Workload};
+use tandem_model::files::{Digits, Provenance, Record, set_commit, write_csv};
+use tandem_model::sched::{BuiltIn, PolicyFactory, PolicyKind, PolicyOptions};
+use tandem_model::sim::{Arrivals, Cluster, ClusterShape, Experiment, Routing, ShardCosts, SimError, SimQuery};
 use tandem_model::study::{
-    Capacity, CapacitySearch, ClosedForm, Estimates, Judge, Objective, RunLength, SimulatedMachine, Unsteady, draw_all,
-    named_workload_in, relaxation, sim_queries,
+    Capacity, CapacitySearch, ClosedForm, Estimates, Judge, Objective, QueryLengths, RunLength, SimulatedMachine,
+    Unsteady, draw_all, named_workload_in, relaxation, sim_queries,
 };
 use tandem_model::traffic::{ArrivalProcess, Mode};
 
@@ -95,22 +99,11 @@ fn holds(
     let utilisation = experiment.utilisation(policy, qps).ok_or("no limit")?;
     let run = |arrivals: &Arrivals| {
         let judge = Judge::new(criterion, LONG, qps).with_utilisation(utilisation);
-        experiment
-            .play(policy, qps, arrivals, judge, |judge| judge.is_lost(0))
-            .map(|judge| (judge.is_lost(0), judge.verdict()))
+        let judge = experiment.play(policy, qps, arrivals, judge, |judge| judge.is_lost(0))?;
+        Ok::<_, SimError>(!judge.is_lost(0) && judge.verdict().holds())
     };
-    let found = arrivals.par_iter().map(run).collect::<Result<Vec<_>, _>>()?;
-    for (is_lost, verdict) in &found {
-        print!(
-            " [{}{} {} {}]",
-            if *is_lost { "lost " } else { "" },
-            verdict.words(),
-            verdict.p99.as_ms(),
-            verdict.p999.as_ms()
-        );
-    }
-    println!();
-    Ok(found.iter().filter(|(is_lost, verdict)| !is_lost && verdict.holds()).count())
+    let held = arrivals.par_iter().map(run).collect::<Result<Vec<_>, _>>()?;
+    Ok(held.into_iter().filter(|&held| held).count())
 }
 
 fn shown(found: &Capacity, seconds: f64) {
@@ -134,54 +127,114 @@ fn shown(found: &Capacity, seconds: f64) {
     }
 }
 
+/// One machine with a shipped workload, or several of them, and its policies.
+fn machines(workload: &Workload, shards: usize, replicas: usize) -> Result<(Experiment, Vec<BuiltIn>), Box<dyn Error>> {
+    let estimates = Estimates::default();
+    let machine = SimulatedMachine { cpus: 1, gpus: 1, streams: 1, profile: None, is_gpu_replayed: false };
+    let model = machine.model(workload, &estimates);
+    let queries = sim_queries(workload, &estimates, &model.machine)?;
+    let estimated: Vec<PerClass<Cost>> = queries.iter().map(|query| query.estimate).collect();
+    let lengths = QueryLengths::of(workload, &estimated, &model);
+    let options = PolicyOptions { length_threshold: lengths.best_threshold, ..PolicyOptions::default() };
+    let is_asked = |kind: &PolicyKind| shards * replicas == 1 || *kind == PolicyKind::CpuOnly;
+    let policies = POLICIES.into_iter().filter(is_asked);
+    let policies = policies.map(|kind| kind.with(options).with_lengths(lengths.blocks.clone())).collect();
+    let shape = ClusterShape { shards, replicas, routing: Routing::LeastOutstanding, costs: ShardCosts::Alike(0.1) };
+    let experiment = Experiment {
+        model,
+        deadline: Nanos::from_ms(50.0),
+        arrivals: draw_all(&ArrivalProcess::Poisson, &(1..=10).collect::<Vec<u64>>(), 0, queries.len()),
+        cluster: Cluster::of(shape, &queries),
+        queries,
+    };
+    Ok((experiment, policies))
+}
+
+const POLICIES: [PolicyKind; 12] = [
+    PolicyKind::GpuOnly,
+    PolicyKind::CpuOnly,
+    PolicyKind::BestOf,
+    PolicyKind::Stealing,
+    PolicyKind::Combined,
+    PolicyKind::Mct,
+    PolicyKind::StealingAdaptive,
+    PolicyKind::CachedFirst,
+    PolicyKind::Greedy,
+    PolicyKind::Window,
+    PolicyKind::Adaptive,
+    PolicyKind::LengthBased,
+];
+
 fn rates(names: &[String]) -> Result<(), Box<dyn Error>> {
     for name in names {
         let (name, workload) = named_workload_in(Some(name), Mode::Or)?;
-        let estimates = Estimates::default();
-        let machine = SimulatedMachine { cpus: 1, gpus: 1, streams: 1, profile: None, is_gpu_replayed: false };
-        let model = machine.model(&workload, &estimates);
-        let queries = sim_queries(&workload, &estimates, &model.machine)?;
-        let seeds: Vec<u64> = (1..=10).collect();
-        let experiment = Experiment {
-            model,
-            deadline: Nanos::from_ms(50.0),
-            arrivals: draw_all(&ArrivalProcess::Poisson, &seeds, 0, queries.len()),
-            queries,
-            cluster: None,
-        };
+        let (experiment, policies) = machines(&workload, 1, 1)?;
         let search = CapacitySearch::new(&experiment, Objective::default(), RunLength::default())?;
         println!("{name}");
-        for kind in [
-            PolicyKind::GpuOnly,
-            PolicyKind::CpuOnly,
-            PolicyKind::BestOf,
-            PolicyKind::Stealing,
-            PolicyKind::Combined,
-            PolicyKind::Mct,
-            PolicyKind::StealingAdaptive,
-        ] {
-            let policy = kind.with(PolicyOptions::default());
+        for policy in &policies {
             let begun = Instant::now();
-            let found = search.of(&policy)?;
+            let found = search.of(policy)?;
             shown(&found, begun.elapsed().as_secs_f64());
-            if std::env::var("LONG").is_err() {
-                continue;
-            }
-            for step in [-1, 1, 2, 3] {
-                let qps = found.qps * (1.0 + 0.01 * f64::from(step));
-                print!("    {:+} % {qps:.1}:", step);
-                if qps >= found.stable_qps {
-                    println!(" load {:.4}", qps / found.stable_qps);
-                    break;
-                }
-                let held = holds(&search, &experiment, &policy, qps)?;
-                if step > 0 && held <= 2 {
-                    break;
-                }
-            }
         }
     }
     Ok(())
+}
+
+/// A capacity, and rates around it in long runs.
+#[derive(Serialize, Deserialize)]
+struct Replay {
+    workload: String,
+    /// Shards times replicas.
+    machines: String,
+    policy: String,
+    max_rate_qps: Digits<6>,
+    /// Number of the five runs that hold at 0.99 of the rate.
+    held_below: usize,
+    /// The lowest rate above it, in steps of 1 %, that fails for three of five.
+    failing_qps: Digits<6>,
+    share_of_failing: Digits<4>,
+}
+
+impl Record for Replay {}
+
+fn replays(arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let (path, names) = arguments.split_first().ok_or("expected a file and workloads")?;
+    let mut rows = Vec::new();
+    for name in names {
+        let (name, workload) = named_workload_in(Some(name), Mode::Or)?;
+        for (shards, replicas) in [(1, 1), (1, 2), (2, 1)] {
+            let (experiment, policies) = machines(&workload, shards, replicas)?;
+            let search = CapacitySearch::new(&experiment, Objective::default(), RunLength::default())?;
+            for policy in &policies {
+                let found = search.of(policy)?;
+                let held_below = holds(&search, &experiment, policy, 0.99 * found.qps)?;
+                let mut failing_qps = found.qps;
+                loop {
+                    failing_qps += 0.01 * found.qps;
+                    if failing_qps >= found.stable_qps || holds(&search, &experiment, policy, failing_qps)? <= 2 {
+                        break;
+                    }
+                }
+                let of = &found.policy;
+                println!("{name} {shards} x {replicas} {of}: {}, 0.99: {held_below}, {failing_qps} fails", found.qps);
+                rows.push(Replay {
+                    workload: name.clone(),
+                    machines: format!("{shards} x {replicas}"),
+                    policy: found.policy.clone(),
+                    max_rate_qps: Digits(found.qps),
+                    held_below,
+                    failing_qps: Digits(failing_qps),
+                    share_of_failing: Digits(found.qps / failing_qps),
+                });
+            }
+        }
+    }
+    let commit = std::process::Command::new("git").args(["rev-parse", "--short=8", "HEAD"]).output()?.stdout;
+    set_commit(String::from_utf8(commit)?.trim().to_owned().leak());
+    let command = "cargo run --release -p tandem-model --example sustained -- replays";
+    let provenance = Provenance::new().with_command_and_machine().without("command");
+    let provenance = provenance.with("command", format!("{command} {}", arguments.join(" ")));
+    Ok(write_csv(Path::new(path), &provenance, rows)?)
 }
 
 fn known() -> Result<(), Box<dyn Error>> {
@@ -219,8 +272,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     match arguments.split_first().map(|(what, rest)| (what.as_str(), rest)) {
         Some(("growth", _)) => growth(),
         Some(("rates", names)) => rates(names),
+        Some(("replays", arguments)) => replays(arguments),
         Some(("known", _)) => known(),
         Some(("intervals", rest)) => intervals(rest.first().map_or(Ok(5), |cases| cases.parse())?),
-        _ => Err("expected growth, rates, known or intervals".into()),
+        _ => Err("expected growth, rates, replays, known or intervals".into()),
     }
 }

@@ -87,6 +87,7 @@ row! {
         longest_ms: Option<Digits<6>> = verdict.map(|verdict| Digits(verdict.longest.as_ms())),
         late_share: Option<Digits<4>> = verdict.map(|verdict| Digits(verdict.late_share())),
         utilisation: Option<Digits<4>> = verdict.and_then(|verdict| verdict.utilisation).map(Digits),
+        utilisation_error: Option<Digits<3>> = found.query_error.map(|error| Digits(error.of_limit)),
         is_tail_of_idle: Option<bool> = found.criterion.has_tail().then(|| found.criterion.tail_is_of_idle()),
     }
 }

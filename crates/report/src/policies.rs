@@ -24,7 +24,9 @@ use tandem_model::files::{Digits, Provenance, write_csv};
 use tandem_model::sched::PolicyFactory;
 use tandem_model::sched::PolicyKind;
 use tandem_model::sim::{Arrivals, Experiment};
-use tandem_model::study::{Capacity, Comparison, Played, PolicyForecast, PolicyResults, Progress, StudyError, Verdict};
+use tandem_model::study::{
+    Capacity, Comparison, Played, PolicyForecast, PolicyResults, Progress, QueryError, StudyError, Verdict,
+};
 
 const CONFIDENCE: f64 = 0.95;
 
@@ -208,6 +210,17 @@ pub fn error_in_words(share: Option<f64>) -> String {
     share.map_or(String::from("-"), |share| format!("+-{} %", number::text(100.0 * share, 2)))
 }
 
+/// `70.9 %`, and its error from the sample of queries: `70.9+-1.2 %`.
+fn busy(utilisation: Option<f64>, error: Option<QueryError>) -> String {
+    let Some(utilisation) = utilisation.map(|share| 100.0 * share) else { return String::new() };
+    match error {
+        Some(QueryError { of_limit, .. }) => {
+            format!("{}+-{} %", number::text(utilisation, 3), number::text(utilisation * of_limit, 2))
+        }
+        None => format!("{} %", number::text(utilisation, 3)),
+    }
+}
+
 /// Capacities, one line per policy, and the meaning of the columns.
 fn capacity_table(capacities: &[Capacity], has_priorities: bool, all: bool) -> String {
     let Some(first) = capacities.first() else { return String::new() };
@@ -233,7 +246,7 @@ fn capacity_table(capacities: &[Capacity], has_priorities: bool, all: bool) -> S
             interval_in_words(found),
             failing,
             format!("{:.1} %", 100.0 * found.share_of_bound()),
-            at_rate(&|verdict| verdict.utilisation.map_or(String::new(), percent)),
+            at_rate(&|verdict| busy(verdict.utilisation, found.query_error)),
             at_rate(&|verdict| ms(verdict.p99)),
             at_rate(&|verdict| {
                 format!("{}{}", ms(verdict.p999), if found.criterion.tail_is_of_idle() { "*" } else { "" })
@@ -282,8 +295,9 @@ fn meanings(capacities: &[Capacity], all: bool) -> String {
         _ if found().all(|found| found.qps == 0.0) => String::from("interval: no tested rate held\n"),
         1 => String::from("interval: to the next rate of the search, because there is one seed (--seeds 1:10)\n"),
         _ => format!(
-            "interval: {} %, from the seeds of arrivals and the sample of queries\n",
-            number::text(100.0 * confidence, 3)
+            "interval: {} %, from the seeds of arrivals and the sample of queries{}\n",
+            number::text(100.0 * confidence, 3),
+            of_sample(capacities)
         ),
     };
     if let Some(error) = found().find_map(|found| found.query_error).filter(|_| all) {
@@ -301,7 +315,7 @@ fn meanings(capacities: &[Capacity], all: bool) -> String {
         false => "\n",
     });
     if found().any(|found| found.verdict.is_some()) {
-        text.push_str("busy: work over the work that all lanes can do at most; p99, p99.9, longest, late: delays in ms at the rate\n");
+        text.push_str("busy: work over the work that all lanes can do at most, and its error from the sample; p99, p99.9, longest, late: delays in ms at the rate\n");
     }
     if found().any(|found| found.criterion.tail_is_of_idle()) {
         text.push_str("*: p99.9 is within twice its value at a tenth of the rate, which is more than ten deadlines\n");
@@ -314,6 +328,16 @@ fn meanings(capacities: &[Capacity], all: bool) -> String {
         let _ = writeln!(text, "not sharp, because a rate held although a lower one failed: {}", flipped.join(", "));
     }
     text
+}
+
+/// The part of the intervals that more seeds do not lower.
+fn of_sample(capacities: &[Capacity]) -> String {
+    let errors = || capacities.iter().filter_map(|found| found.query_error);
+    let Some(first) = errors().next() else { return String::new() };
+    let share = |most: fn(f64, f64) -> f64| errors().map(|error| error.share).reduce(most).unwrap_or(first.share);
+    let (least, most) = (error_in_words(Some(share(f64::min))), error_in_words(Some(share(f64::max))));
+    let range = if least == most { most } else { format!("{least} to {most}") };
+    format!("; {range} from {}", number::counted(first.queries, "measured query", "measured queries"))
 }
 
 /// Limits of policies that can't use all of the machine, for example its batches.

@@ -98,15 +98,6 @@ impl ArrivalProcess {
         }
     }
 
-    /// Whether a higher rate only moves arrivals nearer to each other.
-    pub fn stretches_evenly(&self) -> bool {
-        match self {
-            Self::Bursty(_) => false,
-            Self::Recorded(recording) => !recording.varies_in_time(),
-            Self::Poisson | Self::Uniform => true,
-        }
-    }
-
     /// The time after which arrivals are typical, which is the least length of a simulated run. `None` if any run is
     /// typical.
     pub fn time_scale(&self) -> Option<TimeScale> {

@@ -72,7 +72,7 @@ registry::policies! {
 }
 
 pub use dispatch::{Action, Dispatcher, Due, EventQueue, Jobs, Join, LawBroken};
-pub use factory::{PolicyFactory, WorkConservation};
+pub use factory::PolicyFactory;
 pub use fifo_queues::{FifoQueues, QueueServers, QueuedJob};
 pub use job::{Job, Shed, preferred_class};
 pub use log::{LogRow, RunLog, ShedJob, Sink};

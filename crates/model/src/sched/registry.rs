@@ -6,13 +6,12 @@
 use std::sync::Arc;
 
 use super::PolicyKind;
-use super::factory::{PolicyFactory, WorkConservation};
+use super::factory::PolicyFactory;
 use super::job::Shed;
 use super::options::PolicyOptions;
 use super::policy::{Policy, PolicyError};
 use super::shedding::Shedding;
 use crate::base::machine::{Class, Machine, PerClass};
-use crate::base::time::Nanos;
 use crate::cost::{Cost, MachineModel};
 
 /// The properties of one of the lab's policies.
@@ -30,8 +29,6 @@ pub(super) struct PolicyEntry {
     pub(super) shares_jobs: bool,
     /// Whether a query with these predicted costs may run on the class.
     pub(super) may_run_on: fn(Class, &PerClass<Cost>) -> bool,
-    /// The longest time that the machine may be idle while a query waits.
-    pub(super) idle_wait: fn(&PolicyOptions) -> Nanos,
 }
 
 type Build = fn(&PolicySetup<'_>) -> Result<Box<dyn Policy>, PolicyError>;
@@ -48,7 +45,6 @@ impl PolicyEntry {
             for_comparison: false,
             shares_jobs: false,
             may_run_on: |_, _| true,
-            idle_wait: |_| Nanos::ZERO,
         }
     }
 
@@ -190,15 +186,6 @@ impl PolicyFactory for BuiltIn {
         self.options.shed
     }
 
-    fn promise(&self) -> Option<WorkConservation> {
-        // Dropping uses estimates, but the promise is about true costs, of jobs on one lane.
-        if self.options.shed != Shed::Nothing || self.kind.shares_jobs() {
-            return None;
-        }
-        let idle_wait = (self.kind.entry().idle_wait)(&self.options);
-        Some(WorkConservation { idle_wait })
-    }
-
     fn may_run_on(&self, class: Class, predicted: &PerClass<Cost>) -> bool {
         (self.kind.entry().may_run_on)(class, predicted)
     }
@@ -209,6 +196,7 @@ mod tests {
     use super::super::Jobs;
     use super::super::stealing::tests::{GPU, job};
     use super::*;
+    use crate::base::time::Nanos;
     use crate::cost::BatchCost;
 
     #[test]
@@ -271,15 +259,6 @@ mod tests {
                 batch.len()
             });
             assert_eq!(sizes.iter().any(|&size| size > 1), kind.batches(), "{kind}: {sizes:?}");
-        }
-    }
-
-    #[test]
-    fn only_policies_with_a_window_leave_the_machine_idle() {
-        let options = PolicyOptions { window_us: 70.0, ..PolicyOptions::default() };
-        for kind in PolicyKind::ALL.into_iter().filter(|kind| !kind.shares_jobs()) {
-            let idle_wait = if kind == PolicyKind::Window { Nanos(70_000) } else { Nanos::ZERO };
-            assert_eq!(kind.with(options).promise(), Some(WorkConservation { idle_wait }), "{kind}");
         }
     }
 

@@ -16,7 +16,6 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     batches: true,
     required_classes: &[Class::GPU],
     may_run_on: |class, _| class.is_gpu(),
-    idle_wait: PolicyOptions::window,
     ..PolicyEntry::new("window", "GPUs take batches that close by size or time", |setup| {
         Ok(Box::new(Window::new(setup.options, setup.model)?))
     })

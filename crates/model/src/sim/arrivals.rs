@@ -149,16 +149,6 @@ impl Arrivals {
         };
         AtRate { units, stretch, left: self.count, times: [Nanos::ZERO; BLOCK], rows: [0; BLOCK], next: 0, end: 0 }
     }
-
-    /// Whether a higher rate only moves arrivals nearer to each other. Otherwise bounds at one rate say nothing about
-    /// other rates.
-    #[must_use]
-    pub fn stretch_evenly(&self) -> bool {
-        match &self.source {
-            Source::Given { .. } => true,
-            Source::Drawn { process, .. } => process.stretches_evenly(),
-        }
-    }
 }
 
 /// Arrivals computed together: a processor computes several at once if nothing comes between.

@@ -5,9 +5,6 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
-use super::clairvoyant::clairvoyant_qps;
 use super::{Arrivals, Cluster, OtherNodes, SimQuery, SimRun, bounds, simulate_into};
 use crate::base::machine::{Class, PerClass};
 use crate::base::time::Nanos;
@@ -237,20 +234,5 @@ impl Experiment {
     #[must_use]
     pub fn utilisation(&self, policy: &dyn PolicyFactory, rate_qps: f64) -> Option<f64> {
         self.region_of(policy, 0.0).map(|region| rate_qps / region.rate_qps)
-    }
-
-    /// The clairvoyant bound of each seed's first `most` arrivals, up to `limit_qps`; `None` where it excludes no such
-    /// rate.
-    #[must_use]
-    pub fn clairvoyant_qps(&self, most: usize, limit_qps: f64) -> Vec<Option<f64>> {
-        let bound = |arrivals: &Arrivals| {
-            // Certificates cover a single machine only.
-            if !arrivals.stretch_evenly() || self.cluster.is_some() {
-                return None;
-            }
-            let arrivals = arrivals.first(most);
-            clairvoyant_qps(&arrivals, &self.queries, &self.model.with_fallbacks(), self.deadline, limit_qps)
-        };
-        self.arrivals.par_iter().map(bound).collect()
     }
 }

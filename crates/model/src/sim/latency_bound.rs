@@ -26,10 +26,13 @@ use std::collections::BinaryHeap;
 
 use super::bounds::{Shares, View};
 use super::{Arrivals, SimQuery};
-use crate::base::machine::Class;
+use crate::base::machine::{Class, PerClass};
 use crate::base::quantile::select_nearest_rank;
 use crate::base::time::Nanos;
 use crate::cost::{BatchSizes, MachineModel};
+
+/// Prices tried for each pair of classes.
+const PRICES: u32 = 40;
 
 /// Lower bounds on the latencies of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,7 +60,7 @@ pub fn latency_bound(
     for &view in View::of(model) {
         let shares: Vec<Shares> =
             queries.iter().map(|query| view.shares(model, &query.service, BatchSizes::Any)).collect();
-        for price in super::clairvoyant::prices(&classes) {
+        for price in prices(&classes) {
             let weights: Vec<f64> = shares
                 .iter()
                 .map(|share| classes.iter().map(|&class| price[class] * share[class]).fold(f64::INFINITY, f64::min))
@@ -67,6 +70,16 @@ pub fn latency_bound(
         }
     }
     Some(LatencyBound { mean_ms, p99_ms: Nanos(p99).as_ms() })
+}
+
+/// Prices to try, on the line between the first class and all others, which get equal prices.
+fn prices(classes: &[Class]) -> impl Iterator<Item = PerClass<f64>> + '_ {
+    let steps = if classes.len() > 1 { PRICES } else { 1 };
+    (0..steps).map(move |i| {
+        let of_first = if classes.len() > 1 { (f64::from(i) + 0.5) / f64::from(steps) } else { 1.0 };
+        let of_others = (1.0 - of_first) / (classes.len().max(2) - 1) as f64;
+        PerClass::from_fn(|class| if class == classes[0] { of_first } else { of_others })
+    })
 }
 
 /// The mean latency of a single server that always runs the job with the least work left, in seconds. Jobs are times of arrival,
@@ -183,5 +196,18 @@ mod tests {
     fn a_percentile_is_at_least_that_of_the_queries_alone() {
         let jobs: Vec<(u32, u32)> = (0..100).map(|i| (1000 * i, if i < 98 { 1 } else { 7 })).collect();
         assert_eq!(bound(1, &jobs), LatencyBound { mean_ms: 1120.0, p99_ms: 7000.0 });
+    }
+
+    #[test]
+    fn prices_sum_to_one_and_cover_the_line_between_the_first_class_and_the_others() {
+        for classes in [&[Class::CPU, Class::GPU][..], &[Class::CPU, Class::GPU, Class::CPU2]] {
+            let found: Vec<PerClass<f64>> = prices(classes).collect();
+            for price in &found {
+                assert!((classes.iter().map(|&class| price[class]).sum::<f64>() - 1.0).abs() < 1e-12, "{price:?}");
+            }
+            let of_first: Vec<f64> = found.iter().map(|price| price[Class::CPU]).collect();
+            assert_eq!((of_first.len(), of_first[0], of_first[39]), (40, 0.0125, 0.9875));
+        }
+        assert_eq!(prices(&[Class::GPU]).map(|price| price[Class::GPU]).collect::<Vec<_>>(), [1.0]);
     }
 }

@@ -9,9 +9,9 @@
 //!                          at a tenth of the rate
 //! ```
 //!
-//! An objective has one bound or several, as in `p99=50,p99.9=500`. Each of them limits a *count* and needs no quantile. A
-//! judge counts late queries exactly, and may give up as soon as there are too many. With priorities, each bound must hold
-//! for the queries of each priority. A rate is *sustained* if its runs meet the objective and are
+//! An objective has one bound or several, as in `p99=50,p99.9=500`, or `interactive:p99=50,batch:p95=2000` by priority. Each of them limits a *count* and needs no quantile. A
+//! judge counts late queries exactly, and may give up as soon as there are too many. With priorities, each bound that names none must
+//! hold for the queries of each priority. A rate is *sustained* if its runs meet the objective and are
 //! [stationary](Verdict::unsteady), because a longer run would fail otherwise.
 //!
 //! The default objective is p99 within the deadline, and `tail`. Without the second bound, a policy could let 1 % of the
@@ -24,6 +24,7 @@ use std::fmt;
 
 use crate::base::stats::significant;
 use crate::base::time::Nanos;
+use crate::traffic::Priorities;
 
 /// Most bounds of an objective.
 pub(super) const MOST_BOUNDS: usize = 4;
@@ -55,37 +56,79 @@ pub enum Bound {
 pub struct Objective {
     /// The first bound is always there. The others follow without gaps.
     bounds: [Option<Bound>; MOST_BOUNDS],
+    /// The priority whose queries a bound is about; `None` for all.
+    of: [Option<OfPriority>; MOST_BOUNDS],
+}
+
+/// The name of a priority, in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct OfPriority {
+    bytes: [u8; 32],
+    len: usize,
+}
+
+impl OfPriority {
+    fn new(name: &str) -> Option<Self> {
+        let mut bytes = [0; 32];
+        bytes.get_mut(..name.len()).filter(|place| !place.is_empty())?.copy_from_slice(name.as_bytes());
+        Some(Self { bytes, len: name.len() })
+    }
+
+    fn name(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.len]).unwrap_or_default()
+    }
 }
 
 impl Default for Objective {
     /// p99 within the deadline, and the tail.
     fn default() -> Self {
-        Self { bounds: [Some(Bound::P99), Some(Bound::Tail), None, None] }
+        Self { bounds: [Some(Bound::P99), Some(Bound::Tail), None, None], of: [None; MOST_BOUNDS] }
     }
 }
 
 impl From<Bound> for Objective {
     fn from(bound: Bound) -> Self {
-        Self { bounds: [Some(bound), None, None, None] }
+        Self { bounds: [Some(bound), None, None, None], of: [None; MOST_BOUNDS] }
     }
 }
 
 impl Objective {
     /// Parses bounds: `no-miss`, `miss-share=0.01`, `p99`, `p99.9=20` (milliseconds), `tail`, or several of them, as
-    /// `p99=50,p99.9=500`; `<=` may replace `=`.
+    /// `p99=50,p99.9=500`; `<=` may replace `=`. A bound may name its priority, as `interactive:p99=50`.
     ///
     /// # Errors
     /// A text that says which forms are expected.
     pub fn from_text(text: &str) -> Result<Self, String> {
-        let mut bounds = [None; MOST_BOUNDS];
+        let (mut bounds, mut of) = ([None; MOST_BOUNDS], [None; MOST_BOUNDS]);
         for (i, bound) in text.split(',').enumerate() {
             let place = bounds.get_mut(i).ok_or_else(|| format!("{text:?}: expected at most {MOST_BOUNDS} bounds"))?;
+            let (priority, bound) = bound.split_once(':').map_or((None, bound), |(name, bound)| (Some(name), bound));
+            let too_long = || format!("{text:?}: a priority has a name of 1 to 32 bytes");
+            of[i] = priority.map(|name| OfPriority::new(name.trim()).ok_or_else(too_long)).transpose()?;
             *place = Some(Bound::from_text(bound)?);
         }
         if bounds.contains(&Some(Bound::NoMiss)) && bounds[1].is_some() {
             return Err(format!("{text:?}: no-miss includes every other bound"));
         }
-        Ok(Self { bounds })
+        Ok(Self { bounds, of })
+    }
+
+    /// Whether the bound at this place is about the queries of a priority.
+    pub(super) fn is_about(&self, place: usize, priority: &str) -> bool {
+        self.of[place].is_none_or(|of| of.name() == priority)
+    }
+
+    /// Checks that each named priority is one of these.
+    ///
+    /// # Errors
+    /// A text that names the first one that is not.
+    pub fn check_priorities(&self, priorities: Option<&Priorities>) -> Result<(), String> {
+        let names = || priorities.into_iter().flat_map(Priorities::levels).map(|level| level.name.as_str());
+        let unknown = self.of.iter().flatten().find(|of| !names().any(|name| name == of.name()));
+        unknown.map_or(Ok(()), |of| match names().collect::<Vec<_>>() {
+            known if known.is_empty() => Err(format!("{}: there are no priorities (--priority)", of.name())),
+            known => Err(format!("{}: no such priority, expected {}", of.name(), known.join(", "))),
+        })
     }
 
     /// Its bounds, in order.
@@ -102,7 +145,7 @@ impl Objective {
             }
             bound => bound,
         };
-        Self { bounds: self.bounds.map(|bound| bound.map(&changed)) }
+        Self { bounds: self.bounds.map(|bound| bound.map(&changed)), ..self }
     }
 
     /// The criterion for this deadline. Its tail is within ten deadlines until [the value at a tenth of the
@@ -227,12 +270,6 @@ impl Criterion {
         }
     }
 
-    /// The shortest delay after which a query is late under some bound.
-    #[must_use]
-    pub(super) fn strictest(&self) -> Nanos {
-        self.bounds().map(|(_, limit)| limit).min().unwrap_or(self.limit)
-    }
-
     /// Whether its tail is limited by twice the value at a tenth of the rate, and not by ten deadlines.
     #[must_use]
     pub fn tail_is_of_idle(&self) -> bool {
@@ -311,7 +348,11 @@ impl fmt::Display for Bound {
 impl fmt::Display for Objective {
     /// Writes the form of options; [`Criterion`] writes it in full.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bounds: Vec<String> = self.bounds().map(|bound| bound.to_string()).collect();
+        let bounds = self.bounds().zip(self.of).map(|(bound, of)| match of {
+            Some(of) => format!("{}:{bound}", of.name()),
+            None => bound.to_string(),
+        });
+        let bounds: Vec<String> = bounds.collect();
         f.write_str(&bounds.join(","))
     }
 }
@@ -319,14 +360,16 @@ impl fmt::Display for Objective {
 impl fmt::Display for Criterion {
     /// The same words at every rate: the tail has its ten deadlines, even if the value at a tenth of the rate allows more.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = Self { p999_at_a_tenth: None, ..*self }.bounds().map(|(bound, limit)| {
-            let limit_ms = limit.as_ms();
-            match bound {
-                Bound::NoMiss => format!("no miss of {limit_ms} ms"),
-                Bound::MissShare(share) => format!("at most {} % miss {limit_ms} ms", percent(share)),
-                Bound::Percentile { .. } | Bound::Tail => format!("{} <= {limit_ms} ms", bound.name()),
-            }
-        });
+        let words =
+            Self { p999_at_a_tenth: None, ..*self }.bounds().zip(self.objective.of).map(|((bound, limit), of)| {
+                let limit_ms = limit.as_ms();
+                let whole = match bound {
+                    Bound::NoMiss => format!("no miss of {limit_ms} ms"),
+                    Bound::MissShare(share) => format!("at most {} % miss {limit_ms} ms", percent(share)),
+                    Bound::Percentile { .. } | Bound::Tail => format!("{} <= {limit_ms} ms", bound.name()),
+                };
+                of.map_or(whole.clone(), |of| format!("{}: {whole}", of.name()))
+            });
         f.write_str(&words.collect::<Vec<_>>().join(" and "))
     }
 }
@@ -445,6 +488,7 @@ mod tests {
             ("p95<=20ms", "p95=20", "p95 <= 20 ms"),
             ("p99=50ms, p99.9=500ms", "p99=50,p99.9=500", "p99 <= 50 ms and p99.9 <= 500 ms"),
             ("p95,tail", "p95,tail", "p95 <= 50 ms and p99.9 <= 500 ms"),
+            ("fast:p99=9ms, slow : p95", "fast:p99=9,slow:p95", "fast: p99 <= 9 ms and slow: p95 <= 50 ms"),
         ] {
             let objective = Objective::from_text(text).unwrap();
             assert_eq!(
@@ -470,6 +514,7 @@ mod tests {
             "q99",
             "p99,",
             "p99,no-miss",
+            ":p99",
             "p50,p60,p70,p80,p90",
         ] {
             assert!(Objective::from_text(bad).is_err(), "{bad:?}");

@@ -16,7 +16,7 @@
 //! shared out.
 //!
 //! A batch takes at most the serial time of its queries, whatever the formula gives, since an executor may always run them one
-//! by one. Capacity certificates rely on this bound.
+//! by one. Bounds on rates rely on this.
 
 use serde::{Deserialize, Serialize};
 

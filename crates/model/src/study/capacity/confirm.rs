@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   searched   ─────            seed 1 held at step 40
-//!   confirmed  ──────────────   seed 1 ┐ at 40: together they hold ─▶ at 39, 37, 33... until they do not
-//!              ──────────────   seed 2 │        together they fail ─▶ at 41, 43, 47... until they hold
+//!   nearer     ──────────────   a third of the seeds: they hold at 42, and fail at 41
+//!   confirmed  ──────────────   seed 1 ┐ at 42: together they hold ─▶ at 41, 39, 35... until they do not
+//!              ──────────────   seed 2 │        together they fail ─▶ at 43, 45, 49... until they hold
 //!              ──────────────   …      ┘
 //! ```
 //!
@@ -20,8 +21,9 @@
 //! x is the share that may be late; m and s are the mean and the standard deviation of ln p_i over the n seeds, and t is
 //! Student's. Near saturation p_i is skewed, as a lognormal number is: of few seeds, a mean that is too low comes with too
 //! low a deviation, and the plain interval of a mean misses the truth twice as often as it says (Cox's method does not).
-//! If s is above 1.5, e is 1. Late queries come in stretches of about one [relaxation] time, so that e is at least
-//! 1 / √(number of these stretches). The interval contains the highest rate that held. Where nothing was late before runs began to grow, the step of the
+//! If s is above 1.5, e is 1. A queue that is seldom long is late in few stretches: by the
+//! asymptotic variance of a reflected Brownian motion, the late share of T queries has e² = 4 τ / x T with the [relaxation]
+//! time τ, and e is at least that. The interval contains the highest rate that held. Where nothing was late before runs began to grow, the step of the
 //! grid is all that is uncertain, and is the interval.
 //! Source: Zhou and Gao, "Confidence intervals for the log-normal mean", Statistics in Medicine 16, 1997.
 
@@ -81,52 +83,84 @@ impl<'s, 'a> LongRuns<'s, 'a> {
         length.in_passes(queries, rate_qps)
     }
 
-    /// The runs of all seeds at a step of the grid. If they have not settled, a few are played four times as long, and decide.
-    fn at(&self, step: u32) -> Result<Together, SimError> {
-        let rate_qps = self.candidate.grid.rate_qps(step);
+    /// No runs at a rate, which `more` adds.
+    fn none(&self, rate_qps: f64, each: usize) -> Result<Together, SimError> {
         let criterion = self.search.criterion_at(self.candidate, rate_qps)?;
-        let queries = self.queries(rate_qps);
-        let together = self.play(self.seeds, rate_qps, queries, criterion)?;
-        let longer = self.search.length.settling(queries);
-        if together.is_unsettled() && longer > queries {
-            return self.play(LEAST_SEEDS.min(self.seeds), rate_qps, longer, criterion);
-        }
-        Ok(together)
+        let utilisation = rate_qps / self.candidate.stable_qps;
+        Ok(Together { criterion, rate_qps, each, utilisation, runs: Vec::new(), is_whole: false })
     }
 
-    fn play(&self, seeds: usize, rate_qps: f64, queries: usize, criterion: Criterion) -> Result<Together, SimError> {
+    /// Plays further seeds, up to this number of a goal.
+    fn more(&self, together: &mut Together, seeds: usize, of: usize) -> Result<(), SimError> {
         let CapacitySearch { experiment, length, .. } = self.search;
         let Candidate { policy, grid, .. } = *self.candidate;
-        let runs = experiment.arrivals[..seeds].par_iter().map(|arrivals| {
-            let arrivals = arrivals.first(queries);
+        let Together { criterion, rate_qps, each, .. } = *together;
+        let arrivals = experiment.arrivals.get(together.runs.len()..seeds).unwrap_or_default();
+        let runs = arrivals.par_iter().map(|arrivals| {
+            let arrivals = arrivals.first(each);
             let judged = ProbeRun {
                 criterion,
                 // A run stops once it alone exceeds the late queries allowed for all seeds.
-                allowed_of: seeds * arrivals.len(),
+                allowed_of: of * arrivals.len(),
                 pass: length.pass_seconds(rate_qps),
-                // Lanes that take batches are busy at any rate, and rows of a cluster do not tell its lanes apart.
+                // Lanes that take batches are busy at any rate, and rows of a cluster do not tell its lanes apart. Rates of
+                // both hold in long runs (results/simulated/replays.csv).
                 must_settle: !policy.makes_batches() && experiment.cluster.is_none(),
             };
             let played = probe(experiment, policy, judged, &arrivals, rate_qps);
             Probe::or_lost(played, rate_qps, grid.top_qps, arrivals.len())
         });
         let runs: Vec<Result<Probe, SimError>> = runs.collect();
-        let utilisation = rate_qps / self.candidate.stable_qps;
-        Ok(Together { criterion, utilisation, runs: runs.into_iter().collect::<Result<_, _>>()? })
+        together.runs.extend(runs.into_iter().collect::<Result<Vec<_>, _>>()?);
+        Ok(())
     }
 
-    /// Searches the limit from `begin` on, below every gap from half of it on.
+    /// Plays this number of seeds, or a majority that grows, which decides alone.
+    fn all(&self, together: &mut Together, seeds: usize) -> Result<(), SimError> {
+        let majority = seeds / 2 + 1;
+        self.more(together, majority, seeds)?;
+        if together.growing() < majority {
+            self.more(together, seeds, seeds)?;
+        }
+        together.is_whole = true;
+        Ok(())
+    }
+
+    /// Whether the runs of some or of all seeds hold at a step of the grid. If all have not settled, a few are played four times
+    /// as long, and decide.
+    fn holds(&self, played: &mut BTreeMap<u32, Together>, step: u32, seeds: usize) -> Result<bool, SimError> {
+        let rate_qps = self.candidate.grid.rate_qps(step);
+        let together = match played.entry(step) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => unknown.insert(self.none(rate_qps, self.queries(rate_qps))?),
+        };
+        if together.is_whole {
+            return Ok(together.holds());
+        }
+        if seeds < self.seeds {
+            self.more(together, seeds, self.seeds)?;
+            return Ok(together.holds());
+        }
+        self.all(together, seeds)?;
+        let longer = self.search.length.settling(together.each);
+        if together.is_unsettled() && longer > together.each {
+            *together = self.none(rate_qps, longer)?;
+            self.all(together, LEAST_SEEDS.min(seeds))?;
+        }
+        Ok(together.holds())
+    }
+
+    /// Searches the limit from `begin` on, below every gap from half of it on. A third of the seeds finds where to look, and
+    /// all of them decide.
     pub(super) fn limit(&self, begin: u32) -> Result<Confirmed, SimError> {
         let grid = self.candidate.grid;
         let mut played: BTreeMap<u32, Together> = BTreeMap::new();
-        let mut holds = |step: u32| -> Result<bool, SimError> {
-            let together = match played.entry(step) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(unknown) => unknown.insert(self.at(step)?),
-            };
-            Ok(together.holds())
-        };
         let mut begin = begin;
+        if !self.search.length.covers(grid.rate_qps(begin)) {
+            let few = |step| self.holds(&mut played, step, self.seeds.div_ceil(3));
+            begin = limit_from(begin, grid.lowest(), few)?.unwrap_or(grid.lowest());
+        }
+        let mut holds = |step| self.holds(&mut played, step, self.seeds);
         let held = loop {
             let Some(found) = limit_from(begin, grid.lowest(), &mut holds)? else { break None };
             let mut fails_at = None;
@@ -141,7 +175,8 @@ impl<'s, 'a> LongRuns<'s, 'a> {
                 None => break Some(found),
             }
         };
-        let verdicts: Vec<bool> = played.values().map(Together::holds).collect();
+        let whole = played.values().filter(|together| together.is_whole);
+        let verdicts: Vec<bool> = whole.map(Together::holds).collect();
         let flips = verdicts.windows(2).filter(|pair| pair[0] && !pair[1]).count();
         let above = held.and_then(|held| held.checked_sub(1));
         let mut of = |step: Option<u32>| step.and_then(|step| Some((step, played.remove(&step)?)));
@@ -152,8 +187,13 @@ impl<'s, 'a> LongRuns<'s, 'a> {
 /// The runs of several seeds at one rate.
 pub(super) struct Together {
     criterion: Criterion,
+    rate_qps: f64,
+    /// Number of queries in each run.
+    each: usize,
     utilisation: f64,
     runs: Vec<Probe>,
+    /// Whether further seeds change nothing.
+    is_whole: bool,
 }
 
 impl Together {
@@ -178,14 +218,17 @@ impl Together {
         reasons.filter(|&reason| is_meant(reason)).count()
     }
 
+    fn growing(&self) -> usize {
+        self.unsteady(|reason| reason != Unsteady::NotSettled)
+    }
+
     fn holds(&self) -> bool {
         self.broken().is_none() && 2 * self.unsteady(|_| true) <= self.runs.len()
     }
 
     /// Whether longer runs may hold although these do not.
     fn is_unsettled(&self) -> bool {
-        let growing = self.unsteady(|reason| reason != Unsteady::NotSettled);
-        self.broken().is_none() && !self.holds() && 2 * growing <= self.runs.len()
+        self.broken().is_none() && !self.holds() && 2 * self.growing() <= self.runs.len()
     }
 
     /// The share of late queries under the bound at this place; it is above 0 even if none was late.
@@ -325,7 +368,7 @@ impl Confirmed {
         let n = seeds as f64;
         let (error, left) = if s <= MOST_LOGNORMAL {
             let error = (s.powi(2) / n + s.powi(4) / (2.0 * (n - 1.0))).sqrt();
-            let stretches = allowed * held.queries() as f64 / relaxation(below / stable_qps, variation);
+            let stretches = allowed * held.queries() as f64 / (4.0 * relaxation(below / stable_qps, variation));
             let error = error.max(stretches.sqrt().recip().min(1.0));
             (error, (allowed.ln() - (mean + s.powi(2) / 2.0)) / slope)
         } else {

@@ -44,9 +44,8 @@ use self::search::{RateGrid, SearchContext, SeedSearch};
 use super::{Criterion, Objective, StudyError, Verdict};
 use crate::base::quantile::nearest_rank;
 use crate::base::stats::{Interval, quantile_interval};
-use crate::base::time::Nanos;
 use crate::sched::{PolicyFactory, Shed};
-use crate::sim::{Arrivals, Experiment, SimError, SimQuery, certificate};
+use crate::sim::{Arrivals, Experiment, SimError, SimQuery};
 use crate::traffic::ArrivalProcess;
 
 /// Confidence of intervals, if there are enough seeds.
@@ -57,8 +56,6 @@ const RATIO: f64 = 1.005;
 const LOOKS_BELOW: [f64; 7] = [0.985, 0.96, 0.92, 0.85, 0.75, 0.62, 0.5];
 /// Number of queries that tell p99.9 at a tenth of a rate.
 const TAIL_QUERIES: usize = 100_000;
-/// Number of first arrivals that the clairvoyant bound for no miss uses.
-const BOUND_QUERIES: usize = 50_000;
 
 /// A search for the capacities of policies on one experiment.
 #[derive(Clone, Debug)]
@@ -162,13 +159,12 @@ impl Capacity {
     }
 }
 
-/// A policy with its rate grid and, if it guarantees them, upper bounds on its query costs.
+/// A policy with its rate grid.
 struct Candidate<'p> {
     policy: &'p dyn PolicyFactory,
     grid: RateGrid,
     /// Above this rate the policy is unstable.
     stable_qps: f64,
-    max_costs: Option<Vec<Nanos>>,
     /// Whether a query takes longer than the deadline, so that p99.9 at a tenth of a rate may matter.
     has_long_tail: bool,
     /// Squared coefficient of variation of the service times.
@@ -290,11 +286,6 @@ impl<'a> CapacitySearch<'a> {
             policy,
             grid: RateGrid::new(stable_qps, self.known_qps, self.ratio),
             stable_qps,
-            // Certificates cover single machines with one deadline only.
-            max_costs: match (&experiment.cluster, experiment.priorities()) {
-                (None, None) => certificate::max_costs(&experiment.queries, policy, &experiment.model),
-                _ => None,
-            },
             // A machine that is hardly used answers all others within some deadlines.
             has_long_tail: self.criterion.has_tail()
                 && experiment.queries.iter().any(|query| slowest(query) > self.criterion.deadline),
@@ -408,14 +399,6 @@ impl<'a> CapacitySearch<'a> {
         Ok(capacity)
     }
 
-    /// The median over the clairvoyant bounds of seeds, above which every scheduler has a miss.
-    fn no_miss_bound_qps(&self) -> f64 {
-        let bounds = self.experiment.clairvoyant_qps(BOUND_QUERIES, self.region_qps);
-        let mut bounds: Vec<f64> = bounds.into_iter().map(|bound| bound.unwrap_or(self.region_qps)).collect();
-        bounds.sort_by(f64::total_cmp);
-        nearest_rank(&bounds, 0.5).unwrap_or(self.region_qps)
-    }
-
     /// The median over the limits of seeds.
     fn median(&self, candidate: &Candidate<'_>, found: &[Found]) -> Capacity {
         let grid = candidate.grid;
@@ -443,7 +426,7 @@ impl<'a> CapacitySearch<'a> {
             failing_qps: step.is_none_or(|step| step > 0).then(|| above(step)),
             flips: found.iter().map(|found| found.flips).sum(),
             query_error: None,
-            bound_qps: self.no_miss_bound_qps(),
+            bound_qps: self.region_qps,
             region_qps: self.region_qps,
             stable_qps: candidate.stable_qps,
             queries: 0,

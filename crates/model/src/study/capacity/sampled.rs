@@ -11,8 +11,8 @@
 //! ```
 //!
 //! The second part is regressed on the first, because a sample with a higher mean often has longer queries. The
-//! variance due to the arrivals of a run is subtracted from its variance. If runs fail by growth, the first part is the
-//! whole error. Source: Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapters 6 and 7.
+//! variance due to the arrivals of a run is subtracted from its variance. If runs fail by growth, or the late share rises so
+//! steeply that other queries move the limit by little, the first part is the whole error. Source: Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapters 6 and 7.
 
 use rayon::prelude::*;
 
@@ -26,6 +26,8 @@ use crate::sim::{Experiment, SimError, SimQuery};
 const SAMPLES: u64 = 8;
 /// Late share at which a run stops, under the bound that limits the capacity.
 const MOST_LATE: f64 = 0.5;
+/// Slope of ln late share over ln rate from which a tenfold late share moves the capacity by less than a quarter of a per cent.
+const STEEP: f64 = 1000.0;
 /// Half-width of a 95 % interval, in standard errors.
 const TWO_SIDED_95: f64 = 1.96;
 
@@ -34,6 +36,8 @@ const TWO_SIDED_95: f64 = 1.96;
 pub struct QueryError {
     /// Half-width of the 95 % interval, as a share of the capacity.
     pub share: f64,
+    /// The same of the limit of stability, and so of the utilisation at a rate.
+    pub of_limit: f64,
     /// Number of measured queries.
     pub queries: usize,
 }
@@ -51,11 +55,11 @@ pub(super) fn query_error(
     let queries = search.experiment.queries.len();
     let Some(of_region) = search.experiment.region_error(candidate.policy) else { return Ok(None) };
     let rest = match sensitivity {
-        Some(sensitivity) => rest(search, candidate, qps, sensitivity)?,
-        None => Rest { by_region: 0.0, variance: 0.0 },
+        Some(sensitivity) if sensitivity.slope < STEEP => rest(search, candidate, qps, sensitivity)?,
+        _ => Rest { by_region: 0.0, variance: 0.0 },
     };
     let variance = ((1.0 + rest.by_region) * of_region).powi(2) + rest.variance;
-    Ok(Some(QueryError { share: TWO_SIDED_95 * variance.sqrt(), queries }))
+    Ok(Some(QueryError { share: TWO_SIDED_95 * variance.sqrt(), of_limit: TWO_SIDED_95 * of_region, queries }))
 }
 
 /// The second part of the deviation: a multiple of the first part, and a variance.

@@ -8,8 +8,6 @@ use std::collections::BTreeMap;
 
 use super::probe::{Probe, ProbeRun, probe};
 use super::{Candidate, CapacitySearch, Found};
-use crate::base::time::Nanos;
-use crate::sim::certificate;
 use crate::sim::{Arrivals, SimError};
 
 /// Lowest rate of the grid, as a share of the top; lower rates count as 0.
@@ -149,22 +147,14 @@ impl<'a> SeedSearch<'a> {
             return Ok(known);
         }
         let SearchContext { search, candidate, queries } = self.context;
-        let &Candidate { policy, grid, ref max_costs, .. } = candidate;
+        let &Candidate { policy, grid, .. } = candidate;
         let rate_qps = grid.rate_qps(step);
         let criterion = search.criterion_at(candidate, rate_qps)?;
         let arrivals = self.arrivals.first(queries(rate_qps));
-        let is_certain =
-            |max_costs: &Vec<Nanos>| certificate::is_schedulable(max_costs, &arrivals, rate_qps, criterion.strictest());
-        let holds = max_costs.as_ref().is_some_and(is_certain) || {
-            let run = ProbeRun {
-                criterion,
-                allowed_of: arrivals.len(),
-                pass: search.length.pass_seconds(rate_qps),
-                must_settle: false,
-            };
-            let played = probe(search.experiment, policy, run, &arrivals, rate_qps);
-            Probe::or_lost(played, rate_qps, grid.top_qps, arrivals.len())?.holds()
-        };
+        let pass = search.length.pass_seconds(rate_qps);
+        let run = ProbeRun { criterion, allowed_of: arrivals.len(), pass, must_settle: false };
+        let played = probe(search.experiment, policy, run, &arrivals, rate_qps);
+        let holds = Probe::or_lost(played, rate_qps, grid.top_qps, arrivals.len())?.holds();
         self.tried.insert(step, holds);
         Ok(holds)
     }

@@ -173,11 +173,18 @@ fn best_question(columns: &[BinnedColumn], histograms: &[Histogram], ballast: f3
     for (c, (column, histogram)) in columns.iter().zip(histograms).enumerate() {
         let mut gains = [0.0_f32; BORDERS];
         for node in histogram {
-            let whole = node.iter().fold([0.0; 2], |[sum, samples], bin| [sum + bin[0], samples + bin[1]]);
+            let (mut sums, mut samples) = ([0.0_f32; BINS], [0.0_f32; BINS]);
             let mut below = [0.0; 2];
-            for (g, bin) in gains.iter_mut().zip(node).take(column.borders.len()) {
+            for (i, bin) in node.iter().enumerate() {
                 below = [below[0] + bin[0], below[1] + bin[1]];
-                *g += gain(below) + gain([whole[0] - below[0], whole[1] - below[1]]);
+                [sums[i], samples[i]] = below;
+            }
+            if below[1] == 0.0 {
+                continue;
+            }
+            // Apart from the sums, so that the processor divides several numbers at once.
+            for (i, g) in gains.iter_mut().enumerate() {
+                *g += gain([sums[i], samples[i]]) + gain([below[0] - sums[i], below[1] - samples[i]]);
             }
         }
         for (border, &gain) in gains.iter().enumerate().take(column.borders.len()) {
