@@ -184,9 +184,10 @@ impl From<ProfileError> for Failure {
     fn from(e: ProfileError) -> Self {
         match e {
             ProfileError::Options(message) => Self::input(message),
-            ProfileError::Search { .. } | ProfileError::Batch { .. } | ProfileError::Differ { .. } => {
-                Self::failed(e.to_string())
-            }
+            ProfileError::Interrupted
+            | ProfileError::Search { .. }
+            | ProfileError::Batch { .. }
+            | ProfileError::Differ { .. } => Self::failed(e.to_string()),
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Protection of input files, and the options of the called command.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use clap::{ArgMatches, Command};
+use clap::{Arg, ArgMatches, Command};
 
 use tandem_engine::index::FILE_NAME;
-use tandem_model::files::protect_input;
+use tandem_model::files::{FolderLock, protect_input};
+
+use crate::failure::Failure;
 
 /// Arguments of all commands that name outputs.
 const OUTPUTS: [&str; 7] = ["out", "perfetto", "samples", "report", "folder", "permutation_out", "queries_out"];
@@ -23,7 +25,9 @@ pub(super) fn has_option(id: &str) -> bool {
 
 /// Protects the inputs of the command that was called from being replaced by its outputs. Every value that names a file counts as an
 /// input unless its argument names an output, so that no new option can be forgotten.
-pub(super) fn protect(program: &Command, matches: &ArgMatches) {
+///
+/// Locks the folder of results, if the command has one. Parts of a sweep share theirs, and an index is locked by its writer.
+pub(super) fn protect(program: &Command, matches: &ArgMatches) -> Result<Option<FolderLock>, Failure> {
     let (mut command, mut called, mut name) = (program, matches, "");
     while let Some((below_name, below)) = called.subcommand() {
         command = command.find_subcommand(below_name).unwrap_or(command);
@@ -49,4 +53,12 @@ pub(super) fn protect(program: &Command, matches: &ArgMatches) {
             }
         }
     }
+    let is_folder =
+        |argument: &Arg| argument.get_id() == "out" && argument.get_value_names().is_some_and(|name| name == ["DIR"]);
+    let has_results =
+        command.get_arguments().any(|argument| is_folder(argument) && !argument.get_default_values().is_empty());
+    let has_results = has_results && name != "sweep";
+    let Some(folder) = has_results.then(|| called.get_one::<PathBuf>("out")).flatten() else { return Ok(None) };
+    let lock = FolderLock::take(folder);
+    lock.map(Some).map_err(|e| Failure::input(format!("{}: {e}", folder.display())))
 }

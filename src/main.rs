@@ -142,11 +142,18 @@ fn main() -> ExitCode {
     let arguments = target::expanded(arguments);
     let matches = command().try_get_matches_from(arguments).unwrap_or_else(|e| settings::explained(e).exit());
     format::begin(&matches);
-    inputs::protect(&command(), &matches);
+    let folder = match inputs::protect(&command(), &matches) {
+        Ok(folder) => folder,
+        Err(failure) => {
+            errln!("error: {failure}");
+            return failure.code();
+        }
+    };
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     let done = arguments.command.run();
     // For programs, the lack of an answer is a result.
     let printed = if done.as_ref().is_err_and(|failure| !failure.is_no_answer()) { Ok(()) } else { output::finish() };
+    drop(folder);
     match done.and(printed) {
         Ok(()) => interrupts::code().map_or(ExitCode::SUCCESS, ExitCode::from),
         Err(failure) => {

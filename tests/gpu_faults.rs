@@ -7,6 +7,7 @@
 mod occupied;
 mod skipped;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -23,9 +24,31 @@ use tandem::live::{self, Ending, LanePool, LaneWork, LiveOutcome, LiveQuery, Liv
 use tandem::query::Query;
 use tandem::sched::{Job, Jobs, Lane, LanesToPoll, Next, Policy};
 use tandem::search::cpu::CpuExecutor;
+use tandem::search::device::DRIVER_FUNCTIONS;
 use tandem::search::gpu::GpuExecutor;
 use tandem::search::{Answers, Executor, Pipeline, Request};
 use tandem::traffic::Mode;
+
+/// The binding loads each function at its first call, and panics without it. The program holds the names of those that it can call.
+#[test]
+fn every_function_of_the_driver_is_looked_for_at_the_start() {
+    let program = std::fs::read(env!("CARGO_BIN_EXE_tandem")).unwrap();
+    let is_name = |text: &[u8]| {
+        text.starts_with(b"cu") && text[2].is_ascii_uppercase() && text[3..].iter().all(u8::is_ascii_alphabetic)
+    };
+    let places = (0..program.len() - 64).filter(|&at| is_name(&program[at..at + 6]));
+    let (mut found, mut unknown) = (BTreeSet::new(), BTreeSet::new());
+    for text in places.map(|at| &program[at..at + 64]) {
+        // Some names begin with others.
+        let known = DRIVER_FUNCTIONS.iter().filter(|name| text.starts_with(name.to_bytes()));
+        match known.max_by_key(|name| name.count_bytes()) {
+            Some(name) => found.insert(name.to_string_lossy()),
+            None => unknown.insert(String::from_utf8_lossy(&text[..40])),
+        };
+    }
+    assert!(unknown.is_empty(), "add to DRIVER_FUNCTIONS: {unknown:?}");
+    assert_eq!(found.len(), DRIVER_FUNCTIONS.len(), "{found:?}");
+}
 
 /// A kernel that writes to an invalid address.
 const WILD: &str = "

@@ -26,7 +26,7 @@ fuzz_target!(|bytes: &[u8]| {
     let bytes = [STARTS[usize::from(*start) % STARTS.len()], bytes].concat();
     let format = LogFormat::ALL.get(usize::from(choice % 16)).copied();
     let column = Some(usize::from(choice / 16)).filter(|&column| column > 0);
-    let Ok(log) = parse_log("fuzz", &bytes, &LogOptions { format, column }) else { return };
+    let Ok(log) = parse_log("fuzz", &bytes, &LogOptions { format, column, limit: None }) else { return };
     assert!(!log.entries.is_empty() && !log.found.is_empty());
     let lines = bytes.len() as u64 + 1;
     for entry in &log.entries {

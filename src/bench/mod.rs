@@ -20,9 +20,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use tandem_engine::index::Index;
 use tandem_engine::query::Query;
+use tandem_model::base::interrupt::interrupted;
 use tandem_model::files::{Digits, Provenance, Record, check_writable, write_csv};
 use tandem_model::sched::PolicyKind;
 
+use super::interrupts;
 use super::output::{result_file, say, say_screen};
 use crate::failure::Failure;
 use crate::options::input::IndexAndLog;
@@ -98,7 +100,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check_writable(&path)?;
     let mut measurements = Vec::new();
     let mut notes = String::new();
-    for part in &arguments.what {
+    interrupts::catch();
+    for (done, part) in arguments.what.iter().enumerate() {
+        if interrupted() {
+            notes += &format!("interrupted: {done} of {} parts are measured\n", arguments.what.len());
+            break;
+        }
         let (note, rows) = match part {
             Part::Index => sizes::measure(arguments)?,
             Part::Operators => operators::measure(arguments)?,

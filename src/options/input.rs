@@ -36,7 +36,7 @@ pub(crate) struct LogForm {
 impl LogForm {
     /// The form for the reader of logs.
     pub(crate) fn options(&self) -> LogOptions {
-        LogOptions { format: self.log_format, column: self.column.map(usize::from) }
+        LogOptions { format: self.log_format, column: self.column.map(usize::from), limit: None }
     }
 }
 

@@ -11,11 +11,12 @@ use serde_json::json;
 use tandem_drive::lab::Multicore;
 use tandem_drive::profile::{ProfileOptions, profile};
 use tandem_engine::index::Index;
-use tandem_engine::query::Query;
+use tandem_engine::query::{LogOptions, Query};
 use tandem_engine::search::cpu::{Algorithm, CpuExecutor};
 use tandem_engine::search::device::GpuError;
 use tandem_engine::search::gpu::UploadReport;
 use tandem_engine::search::{ExecError, Executor};
+use tandem_model::base::interrupt::interrupted;
 use tandem_model::base::machine::Class;
 use tandem_model::base::quantile::{median, nearest_rank};
 use tandem_model::cost::batches::BatchModel;
@@ -24,6 +25,7 @@ use tandem_model::files::{Provenance, check_writable};
 use tandem_model::traffic::Mode;
 
 use super::defaults;
+use super::interrupts;
 use super::output::{is_verbose, result};
 use super::settings::SetArguments;
 use crate::failure::Failure;
@@ -89,8 +91,10 @@ fn kinds() -> impl TypedValueParser<Value = Class> {
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let options = check(arguments)?;
+    interrupts::catch();
     let (index, queries_path) = arguments.log.open("what to measure on this index")?;
-    let mut queries = defaults::read_queries(&queries_path, &arguments.log.form(), &index)?;
+    let form = LogOptions { limit: arguments.limit, ..arguments.log.form() };
+    let mut queries = defaults::read_queries(&queries_path, &form, &index)?;
     queries.truncate(arguments.limit.unwrap_or(usize::MAX));
     if let Some(path) = &arguments.machine.machine {
         return machine::run(arguments, path, &index, queries);
@@ -116,6 +120,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     workload.write(&arguments.out)?;
     print_table(&workload, num_executors > 1);
     refused.iter().for_each(|line| outln!("{line}"));
+    workload.provenance.get("interrupted").into_iter().for_each(|rows| outln!("interrupted: {rows}"));
     if is_verbose() {
         print_batches(&workload);
     }
@@ -129,7 +134,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// The origin of the measurements.
 fn provenance(workload: &Workload, queries_path: &Path) -> Provenance {
     let provenance = Provenance::new().with_command_and_machine().with("queries", queries_path.display());
-    let keys = ["cpu", "gpu", "index", "docs", "k", "repeats", "seed"];
+    let keys = ["cpu", "gpu", "index", "docs", "k", "repeats", "seed", "interrupted"];
     let measured = keys.into_iter().filter_map(|key| Some((key, workload.provenance.get(key)?)));
     measured.fold(provenance, |all, (key, value)| all.with(key, value))
 }
@@ -167,7 +172,7 @@ fn speed_up(
     options: &ProfileOptions,
     workload: &Workload,
 ) -> Result<Option<SpeedUp>, Failure> {
-    let Some(most) = arguments.speed_up else { return Ok(None) };
+    let Some(most) = arguments.speed_up.filter(|_| !interrupted()) else { return Ok(None) };
     let times = |workload: &Workload| -> Vec<Option<f64>> {
         workload.rows.iter().map(|row| row.measured[Class::CPU].map(|measured| measured.median_us)).collect()
     };
@@ -180,7 +185,11 @@ fn speed_up(
         let mut team = Multicore::Fgqp.lanes(&cpu, cores, 0)?;
         let measured = profile(&mut team, queries, index, &options, &mut |done| bar.set_position(done));
         bar.finish_and_clear();
-        by_cores.push(times(&measured?));
+        let measured = measured?;
+        if interrupted() {
+            return Ok(None);
+        }
+        by_cores.push(times(&measured));
     }
     // A query counts if it was measured on every number of cores.
     let is_known = |query: &usize| by_cores.iter().all(|times| times[*query].is_some());

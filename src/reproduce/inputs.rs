@@ -89,7 +89,8 @@ fn real_index(out: &Path, corpus: &Path) -> Result<Arc<Index>, Failure> {
 
 /// The first `limit` queries of a log on an index.
 fn input(index: Arc<Index>, log: &Path, form: &LogOptions, limit: usize, name: &str) -> Result<Input, Failure> {
-    let mut queries: Vec<Query> = defaults::read_queries(log, form, &index)?;
+    let form = LogOptions { limit: Some(limit), ..*form };
+    let mut queries: Vec<Query> = defaults::read_queries(log, &form, &index)?;
     queries.truncate(limit);
     if queries.is_empty() {
         return Err(Failure::input(format!("{}: no query has a term of this index", log.display())));

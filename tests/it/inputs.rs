@@ -330,3 +330,19 @@ fn names_do_no_harm_to_terminals_and_can_be_read_back() {
         assert!(said.contains(r"x\u{1b}[31m\u{a}y") || format == "json", "{format}: {said}");
     }
 }
+
+#[test]
+fn a_folder_is_written_by_one_process_at_a_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("two");
+    fs::create_dir(&out).unwrap();
+    let first = fs::File::open(&out).unwrap();
+    first.try_lock().unwrap();
+    refuses(dir.path(), "simulate -o two", &format!("two: process {} (", std::process::id()));
+    assert!(fs::read_dir(&out).unwrap().next().is_none());
+    drop(first);
+    succeeds(dir.path(), "simulate -o two --policy cpu-only --gpus 0 --num-queries 1000 --what delays --rate 1000");
+    // A command that fails leaves no folder.
+    refuses(dir.path(), "simulate -o other --workload missing.csv", "missing.csv");
+    assert!(!dir.path().join("other").exists());
+}

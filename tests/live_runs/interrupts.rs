@@ -106,6 +106,22 @@ fn validate_keeps_the_live_runs_that_have_ended() {
 }
 
 #[test]
+fn profile_keeps_the_queries_that_it_has_measured() {
+    let _alone = crate::alone();
+    let lab = tiny_lab();
+    let profile = "profile index --queries queries.tsv --on cpu --repeats 1000000 -o cut.workload.csv";
+    let out = ended_by(lab.path(), profile, ("-INT", 130), Duration::from_secs(5));
+    assert!(out.lines().any(|line| line.starts_with("interrupted: ")), "{out}");
+    let file = std::fs::read_to_string(lab.path().join("cut.workload.csv")).unwrap();
+    assert!(file.lines().any(|line| line.starts_with("# interrupted: ")), "{file}");
+    tandem(
+        lab.path(),
+        "simulate --workload cut.workload.csv --gpus 0 --policy cpu-only --what delays --rate 10 --num-queries 1000",
+        0,
+    );
+}
+
+#[test]
 fn validate_says_so_where_nothing_had_been_driven() {
     let _alone = crate::alone();
     let lab = tiny_lab();

@@ -7,7 +7,7 @@ use hyper::header::{HeaderName, HeaderValue};
 use serde_json::Value;
 
 use crate::HttpError;
-use crate::dialect::{Dialect, strings};
+use crate::dialect::Dialect;
 use crate::target::Target;
 
 /// The prepared requests of a log, one per query.
@@ -184,7 +184,7 @@ mod tests {
             assert!(path.starts_with("/wiki/") && !path.contains("//"), "{path}");
             let texts: Vec<Value> = body.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
             let mut all = Vec::new();
-            texts.iter().for_each(|value| strings(value, &mut all));
+            texts.iter().for_each(|value| crate::dialect::strings(value, &mut all));
             let in_path = path.contains("say%20%22hi%22%20%7Bk%7D%20%26");
             assert!(all.contains(&query) || in_path, "{name}: {path} {body}");
         }

@@ -83,15 +83,51 @@ pub fn json_message(error: &serde_json::Error) -> String {
 /// A mark that some editors and spreadsheets put before the first line of a text file in UTF-8.
 const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
-/// Opens a text file for streaming like [`open_bytes`], but skips a byte order mark. Fails as [`open_bytes`], or if its
-/// first bytes can't be read.
+/// Opens a text file for streaming like [`open_bytes`], but skips a byte order mark. Fails as [`open_bytes`], if its
+/// first bytes can't be read, and at a line of more than 64 MiB.
 pub fn open_text(path: &Path) -> Result<Box<dyn BufRead + Send>, InputError> {
     let mut reader = open_bytes(path)?;
     let start = reader.fill_buf().map_err(|e| InputError::line(path, 1, format!("cannot read: {e}")))?;
     if start.starts_with(&BYTE_ORDER_MARK) {
         reader.consume(BYTE_ORDER_MARK.len());
     }
-    Ok(reader)
+    Ok(Box::new(ShortLines { reader, since_line: 0 }))
+}
+
+/// The longest line of a text file, in bytes: a small compressed file may hold gigabytes of blanks.
+const LONGEST_LINE: usize = 64 << 20;
+
+/// Text whose lines fit in memory; others are errors.
+struct ShortLines {
+    reader: Box<dyn BufRead + Send>,
+    /// Bytes since the last line end.
+    since_line: usize,
+}
+
+impl BufRead for ShortLines {
+    fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
+        if self.since_line > LONGEST_LINE {
+            return Err(std::io::Error::other(format!("a line has more than {} MiB", LONGEST_LINE >> 20)));
+        }
+        self.reader.fill_buf()
+    }
+
+    fn consume(&mut self, len: usize) {
+        // What is consumed is in the buffer, so that nothing is read here.
+        let bytes = self.reader.fill_buf().ok().and_then(|bytes| bytes.get(..len)).unwrap_or_default();
+        let line_end = bytes.iter().rposition(|&byte| byte == b'\n');
+        self.since_line = line_end.map_or(self.since_line + len, |at| len - at - 1);
+        self.reader.consume(len);
+    }
+}
+
+impl Read for ShortLines {
+    fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+        let mut bytes = self.fill_buf()?;
+        let len = bytes.read(to)?;
+        self.consume(len);
+        Ok(len)
+    }
 }
 
 /// Opens a file for streaming with all of its bytes. Gzip and zstd, recognised by the first bytes, are decompressed.
@@ -221,6 +257,18 @@ mod tests {
         let expected = "x.json:2:25: unknown field `held at line 9 column 1`, there are no fields";
         assert_eq!(found("{\n\"held at line 9 column 1\": 1}"), expected);
         assert_eq!(found(""), "x.json:1:1: EOF while parsing a value");
+    }
+
+    #[test]
+    fn a_line_without_end_is_an_error() {
+        let blanks = std::io::repeat(b' ').take(4 * LONGEST_LINE as u64);
+        let mut text = ShortLines { reader: Box::new(BufReader::new(blanks)), since_line: 0 };
+        let read = std::io::copy(&mut text, &mut std::io::sink()).unwrap_err();
+        assert_eq!(read.to_string(), "a line has more than 64 MiB");
+        let lines = Cursor::new(b"one\n\ntwo".repeat(10));
+        let mut text = ShortLines { reader: Box::new(lines), since_line: LONGEST_LINE };
+        assert_eq!(std::io::copy(&mut text, &mut std::io::sink()).unwrap(), 80);
+        assert_eq!(text.since_line, 3);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! - [`write_atomically`], [`PendingFile`]: a temporary file, synced and renamed. A reader sees the old file or the new
 //!   one.
 //! - [`check_writable`]: checks that a file can be written, before the work on its content.
-//! - [`protect_input`]: no output replaces an input file.
+//! - [`protect_input`]: no output replaces an input file. [`FolderLock`]: one process at a time writes into a result folder.
 //! - [`free_disk_bytes`], [`free_memory_bytes`]: the free space, where the system reports it.
 //! - [`open_text`], [`open_bytes`], [`read_line`], [`read_lines`]: streams of plain, gzip or zstd files.
 //! - [`File`] and the functions that are named like those of `std::fs`: all operations on files, which tests make fail.
@@ -17,6 +17,7 @@
 mod atomic;
 mod csv;
 mod disk;
+mod folder_lock;
 mod input;
 mod inputs;
 mod packing;
@@ -26,6 +27,7 @@ mod room;
 pub use atomic::{PendingFile, check_writable, write_atomically};
 pub use csv::{CsvReader, Decimals, Digits, Names, Record, Row, TimeUnit, Us, csv_error, normal, parsed, write_csv};
 pub use disk::{File, create_dir_all, read_dir, read_exact_at, remove_dir_all, remove_file, rename, write_all_at};
+pub use folder_lock::FolderLock;
 pub use input::{
     InputError, json_message, open_bytes, open_stdin, open_text, packing_of, read_line, read_lines, unpacked,
 };

@@ -10,6 +10,9 @@ pub enum ProfileError {
     /// There is nothing to run, or an option is out of range.
     #[error("{0}")]
     Options(String),
+    /// An interrupt came before the first measurement.
+    #[error("interrupted before a query was measured")]
+    Interrupted,
     /// A search failed.
     #[error("query {query}, {mode}, on {kind}: {source}")]
     Search {

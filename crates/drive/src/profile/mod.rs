@@ -27,6 +27,7 @@ use tandem_engine::index::Index;
 use tandem_engine::query::{Query, Sketch};
 use tandem_engine::search::Executor;
 use tandem_model::base::ids::QueryId;
+use tandem_model::base::interrupt::interrupted;
 use tandem_model::base::machine::{Class, PerClass};
 use tandem_model::cost::batches::{Alone, BatchModel, BatchModels, BatchSample, fit_batches};
 use tandem_model::cost::{Measured, Workload, WorkloadRow};
@@ -69,9 +70,13 @@ impl ProfileOptions {
 /// A query that one executor refuses and another takes is measured on the other alone, such as a GPU and a query of very many
 /// terms.
 ///
+/// An [interrupt](tandem_model::base::interrupt) ends the measurements. The rows are then those that were measured at least once on one
+/// executor, and the provenance has `interrupted` with their number.
+///
 /// `progress` receives from time to time the number of finished [searches](ProfileOptions::searches). Rows are in order of
 /// mode, then query. The provenance names devices, index and options, not the command. Fails if an option is out of
-/// range, a search fails, all executors refuse a query, or two executors' hits differ in any bit.
+/// range, a search fails, all executors refuse a query, two executors' hits differ in any bit, or an interrupt comes
+/// before the first measurement.
 pub fn profile(
     executors: &mut [Box<dyn Executor>],
     queries: &[Query],
@@ -79,7 +84,14 @@ pub fn profile(
     options: &ProfileOptions,
     progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<Workload, ProfileError> {
-    let (measurements, batches) = measure(executors, queries, options, progress)?;
+    let (mut measurements, batches) = measure(executors, queries, options, progress)?;
+    let is_cut = interrupted();
+    if is_cut {
+        measurements.retain(|measurement| measurement.measured.iter().any(|(_, measured)| measured.is_some()));
+        if measurements.is_empty() {
+            return Err(ProfileError::Interrupted);
+        }
+    }
     let mut provenance = Provenance::new();
     for executor in executors.iter() {
         provenance = provenance.with(executor.class().name(), executor.device());
@@ -90,6 +102,9 @@ pub fn profile(
         .with("k", options.k)
         .with("repeats", options.repeats)
         .with("seed", options.seed);
+    let all = queries.len() * options.modes.len();
+    let cut = format!("{} of {all} rows are measured, some less than {} times", measurements.len(), options.repeats);
+    let provenance = if is_cut { provenance.with("interrupted", cut) } else { provenance };
     let sketch = Sketch::of(index);
     let rows = measurements
         .into_iter()

@@ -8,6 +8,7 @@ use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tandem_engine::query::Query;
 use tandem_engine::search::{Executor, Hit};
+use tandem_model::base::interrupt::interrupted;
 use tandem_model::base::machine::{Class, PerClass};
 use tandem_model::base::quantile::interpolated;
 use tandem_model::cost::Measured;
@@ -74,6 +75,10 @@ impl Session<'_> {
             let (query, mode) = self.work[i];
             let mut first = None;
             let mut refusal = None;
+            if interrupted() {
+                self.work.truncate(i);
+                break;
+            }
             for executor in executors.iter_mut() {
                 match self.search(executor.as_mut(), query, mode) {
                     Err(error) if error.is_refusal() => {
@@ -117,15 +122,18 @@ impl Session<'_> {
         for &i in order.iter().cycle() {
             let (query, mode) = self.work[i];
             self.search(executor, query, mode)?;
-            if began.elapsed() >= WARM_UP {
+            if began.elapsed() >= WARM_UP || interrupted() {
                 break;
             }
         }
         let mut host_us = vec![Vec::with_capacity(self.options.repeats); self.work.len()];
         let mut device_us: Vec<Vec<f64>> = vec![Vec::new(); self.work.len()];
-        for _ in 0..self.options.repeats {
+        'repeats: for _ in 0..self.options.repeats {
             order.shuffle(&mut random);
             for &i in &order {
+                if interrupted() {
+                    break 'repeats;
+                }
                 let (query, mode) = self.work[i];
                 let (elapsed, device) = self.search(executor, query, mode)?;
                 // The clock may be too coarse for a search, whose time is still above zero.
@@ -165,7 +173,7 @@ impl Session<'_> {
         // A query that is refused alone is refused in a batch.
         let taken = measurements.iter().filter(|measurement| measurement.measured[class].is_some());
         let work: Vec<_> = taken.map(|taken| (&self.queries[taken.query], taken.mode)).collect();
-        if work.is_empty() {
+        if work.is_empty() || interrupted() {
             return Ok(Vec::new());
         }
         measure_batches(executor, &work, self.options.k, options)

@@ -1,5 +1,6 @@
 //! Parts of a collection that are not indexed, with reasons.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::AddAssign;
 
@@ -18,47 +19,63 @@ pub enum Reason {
     OtherForm,
     /// A record of which only a part was stored, which is indexed.
     CutShort,
+    /// A response with an HTTP status that is no success, such as 404: its text is not the page that was asked for.
+    Status(u16),
+}
+
+impl Reason {
+    /// A number of its own for each reason. Statuses of HTTP have three digits, and stand for themselves.
+    fn code(self) -> u64 {
+        match self {
+            Self::Binary => 0,
+            Self::MediaType => 1,
+            Self::Revisit => 2,
+            Self::Damaged => 3,
+            Self::OtherForm => 4,
+            Self::CutShort => 5,
+            Self::Status(status) => u64::from(status),
+        }
+    }
 }
 
 /// The number of cases for each [`Reason`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Skipped([u64; Self::REASONS]);
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Skipped(BTreeMap<u64, u64>);
 
 impl Skipped {
-    /// The number of reasons.
-    pub const REASONS: usize = 6;
-
     /// Counts a case.
     pub fn add(&mut self, reason: Reason) {
-        self.0[reason as usize] += 1;
+        *self.0.entry(reason.code()).or_default() += 1;
     }
 
-    /// The counts, in order of the reasons.
-    pub fn counts(&self) -> [u64; Self::REASONS] {
-        self.0
+    /// Pairs of a reason's code and its count, for a file.
+    pub(crate) fn counts(&self) -> impl ExactSizeIterator<Item = [u64; 2]> {
+        self.0.iter().map(|(&code, &count)| [code, count])
     }
 
-    /// Makes counts from numbers in order of the reasons.
-    pub fn of_counts(counts: [u64; Self::REASONS]) -> Self {
-        Self(counts)
+    /// Makes counts from pairs of a code and a count.
+    pub(crate) fn of_counts(counts: impl IntoIterator<Item = [u64; 2]>) -> Self {
+        Self(counts.into_iter().map(|[code, count]| (code, count)).collect())
     }
 
     /// The number of files and records that are not indexed.
     pub fn total(&self) -> u64 {
-        self.0.iter().sum::<u64>() - self.0[Reason::CutShort as usize]
+        self.0.iter().filter(|(code, _)| **code != Reason::CutShort.code()).map(|(_, count)| count).sum()
     }
 }
 
 impl AddAssign for Skipped {
     fn add_assign(&mut self, other: Self) {
-        self.0.iter_mut().zip(other.0).for_each(|(sum, count)| *sum += count);
+        for (code, count) in other.0 {
+            *self.0.entry(code).or_default() += count;
+        }
     }
 }
 
-/// The counts in words: `2 binary files, 1 record of a media type without text`.
+/// The counts in words: `2 binary files, 1 response of status 404`.
 impl fmt::Display for Skipped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = [
+        const WORDS: [(&str, &str); 6] = [
             ("binary file", "binary files"),
             ("record of a media type without text", "records of media types without text"),
             ("record of an unchanged page", "records of unchanged pages"),
@@ -66,9 +83,13 @@ impl fmt::Display for Skipped {
             ("file of another form", "files of other forms"),
             ("record stored in part (indexed)", "records stored in part (indexed)"),
         ];
-        let told = self.0.iter().zip(words).filter(|(count, _)| **count > 0);
-        let told: Vec<String> =
-            told.map(|(count, (one, many))| format!("{count} {}", if *count == 1 { one } else { many })).collect();
-        f.write_str(&told.join(", "))
+        for (index, (&code, &count)) in self.0.iter().enumerate() {
+            let comma = if index > 0 { ", " } else { "" };
+            match usize::try_from(code).ok().and_then(|code| WORDS.get(code)) {
+                Some((one, many)) => write!(f, "{comma}{count} {}", if count == 1 { one } else { many })?,
+                None => write!(f, "{comma}{count} response{} of status {code}", if count == 1 { "" } else { "s" })?,
+            }
+        }
+        Ok(())
     }
 }

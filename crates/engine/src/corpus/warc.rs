@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Documents are the records of type `response` (a page below the HTTP header), `resource` and `conversion` (plain text)
-//! whose media type holds text; others are skipped, and counted if a crawler got them from the web. Bodies are joined
+//! whose media type holds text; others are skipped, and counted if a crawler got them from the web, as are responses
+//! whose status is no success. Bodies are joined
 //! from their chunks and decompressed as their HTTP header says. A document's id is its `WARC-TREC-ID`, else its
 //! `WARC-Record-ID`.
 
@@ -119,6 +120,10 @@ pub(super) fn for_each(records: &Records, mut visit: impl FnMut(Document<'_>)) -
         };
         let of_record = field(record.header, b"Content-Type").filter(|kind| !kind.starts_with(b"application/http"));
         let kind = field(head, b"Content-Type").or(of_record);
+        if let Some(status) = failure(head) {
+            skipped.add(Reason::Status(status));
+            continue;
+        }
         let Some(form) = text_form(kind) else {
             skipped.add(Reason::MediaType);
             continue;
@@ -145,6 +150,14 @@ pub(super) fn for_each(records: &Records, mut visit: impl FnMut(Document<'_>)) -
         return Err(at_byte(at, "the record is cut short: the file ends before its Content-Length does".to_owned()));
     }
     Ok(skipped)
+}
+
+/// The status of a response that is no success. Of success are 200, 203 (changed by a proxy) and 206 (a part).
+fn failure(head: &[u8]) -> Option<u16> {
+    let line = head.split(|&byte| byte == b'\n').next()?.strip_prefix(b"HTTP/")?;
+    let status = line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty()).nth(1)?;
+    let status = std::str::from_utf8(status).ok()?.parse().ok().filter(|status| (100..1000).contains(status))?;
+    (![200, 203, 206].contains(&status)).then_some(status)
 }
 
 /// The markup of a document's text.
@@ -287,6 +300,22 @@ mod tests {
     }
 
     #[test]
+    fn responses_that_failed_are_counted_by_status() {
+        let page = |id: &str, line: &str| record_of("response", id, &format!("{line}\r\n\r\ntides"));
+        let lines = ["HTTP/1.1 200 OK", "HTTP/2 404", "HTTP/1.0 404 Gone away", "HTTP/1.1  301 Moved", "HTTP/1.1 503"];
+        let archive: String = lines.iter().enumerate().map(|(id, line)| page(&id.to_string(), line)).collect();
+        let mut warc = open(Path::new("x.warc"), Box::new(std::io::Cursor::new(archive.into_bytes())));
+        let mut found = Vec::new();
+        let skipped = for_each(&warc.next_batch().unwrap().unwrap(), |d| found.push(d.id.into_owned())).unwrap();
+        assert_eq!(found, ["0"]);
+        assert_eq!(
+            skipped.to_string(),
+            "1 response of status 301, 2 responses of status 404, 1 response of status 503"
+        );
+        assert_eq!(Skipped::of_counts(skipped.counts()), skipped);
+    }
+
+    #[test]
     fn bodies_are_decoded_and_other_media_counted() {
         let response = |id: &str, head: &str, body: &[u8]| {
             let http = [format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n").as_bytes(), body].concat();
@@ -333,7 +362,7 @@ mod tests {
         let whole = ["chunked", "not-chunked", "gzip", "not-gzip", "brotli", "raw-deflate", "not-deflate", "zstd"];
         assert_eq!(ids, whole);
         assert!(found.iter().all(|(_, text)| text == "T:ocean tides"), "{found:?}");
-        assert_eq!(skipped.counts(), [0, 1, 1, 2, 0, 0]);
+        assert_eq!(skipped.counts().collect::<Vec<_>>(), [[1, 1], [2, 1], [3, 2]]);
     }
 
     #[test]

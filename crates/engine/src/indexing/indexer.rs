@@ -36,7 +36,7 @@ impl BuildOptions {
 }
 
 /// Totals of a build.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BuildSummary {
     /// Documents indexed.
     pub documents: u64,

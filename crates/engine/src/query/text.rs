@@ -26,10 +26,18 @@ impl Text {
     /// Reads and decompresses a file, and decodes it as [`Text::decode`] does. Fails if it can't be read, or is no
     /// text.
     pub fn read(path: &Path) -> Result<Self, InputError> {
+        Ok(Self::start(path, u64::MAX)?.0)
+    }
+
+    /// Like [`Text::read`], of the lines that end within the first `most` bytes; also whether these are all.
+    pub(crate) fn start(path: &Path, most: u64) -> Result<(Self, bool), InputError> {
         let mut bytes = Vec::new();
-        let read = open_bytes(path)?.read_to_end(&mut bytes);
-        read.map_err(|e| InputError::file(path, format!("cannot read: {e}")))?;
-        Self::decode(path, bytes)
+        let read = open_bytes(path)?.take(most).read_to_end(&mut bytes);
+        let is_whole = (read.map_err(|e| InputError::file(path, format!("cannot read: {e}")))? as u64) < most;
+        if !is_whole {
+            bytes.truncate(bytes.iter().rposition(|&byte| byte == b'\n').map_or(bytes.len(), |at| at + 1));
+        }
+        Ok((Self::decode(path, bytes)?, is_whole))
     }
 
     /// Decodes a file's bytes: by its byte order mark, as UTF-16 if every other byte is zero, else as UTF-8. Lines that

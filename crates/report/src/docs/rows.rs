@@ -176,20 +176,40 @@ impl Rows {
         Ok([vec![head, rule], lines].concat().join("\n"))
     }
 
-    /// The files, each with its command, commit, date and machine. `up` leads from the page to the root.
+    /// The files with command, commit, date and machine; of more than two in one folder, in one line. `up` leads from the page to the root.
     pub(super) fn origins(&self, up: &str) -> String {
-        let one = |(file, provenance): &(String, Provenance)| {
-            let name = file.rsplit('/').next().unwrap_or(file);
-            let of = |key: &str| provenance.get(key).filter(|value| *value != "not recorded").map(str::to_owned);
-            let or_not = |key: &str| of(key).unwrap_or_else(|| format!("{key} not recorded"));
-            let command = of("command").map_or_else(|| or_not("command"), |command| format!("`{command}`"));
-            let commit = of("commit").map_or_else(|| or_not("commit"), |commit| format!("commit {commit}"));
-            let machine = of("machine").or_else(|| of("device")).unwrap_or_else(|| or_not("machine"));
-            let gpu = of("gpu").filter(|gpu| gpu != "none").map_or_else(String::new, |gpu| format!("; GPU: {gpu}"));
-            format!("[{name}]({up}{file}): {command}; {commit}; {}; {machine}{gpu}", or_not("date"))
-        };
-        format!("<sub>{}</sub>", self.origins.iter().map(one).collect::<Vec<_>>().join("\n<br>"))
+        let folder = |file: &str| file.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
+        let by_folder = self.origins.chunk_by(|(a, _), (b, _)| folder(a) == folder(b));
+        let lines = by_folder.flat_map(|files| match files {
+            [_] | [_, _] => files.iter().map(|file| origin(up, &file.0, std::slice::from_ref(file))).collect(),
+            many => vec![origin(up, &format!("{}/", folder(&many[0].0)), many)],
+        });
+        format!("<sub>{}</sub>", lines.collect::<Vec<_>>().join("\n<br>"))
     }
+}
+
+/// The origin of one file, or of files in a folder: the first one's command, and all commits, dates and machines.
+fn origin(up: &str, path: &str, files: &[(String, Provenance)]) -> String {
+    let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or(path);
+    let of = |key: &str| {
+        let known =
+            files.iter().filter_map(|(_, provenance)| provenance.get(key)).filter(|value| *value != "not recorded");
+        let mut values: Vec<&str> = Vec::new();
+        known.for_each(|value| {
+            if !values.contains(&value) {
+                values.push(value)
+            }
+        });
+        (!values.is_empty()).then(|| values.join(", "))
+    };
+    let or_not = |key: &str| of(key).unwrap_or_else(|| format!("{key} not recorded"));
+    let first = files[0].1.get("command").filter(|command| *command != "not recorded");
+    let command = first.map_or_else(|| or_not("command"), |command| format!("`{command}`"));
+    let of_first = if files.len() > 1 { format!(", {} files, the first by", files.len()) } else { String::from(":") };
+    let commit = of("commit").map_or_else(|| or_not("commit"), |commit| format!("commit {commit}"));
+    let machine = of("machine").or_else(|| of("device")).unwrap_or_else(|| or_not("machine"));
+    let gpu = of("gpu").filter(|gpu| gpu != "none").map_or_else(String::new, |gpu| format!("; GPU: {gpu}"));
+    format!("[{name}]({up}{path}){of_first} {command}; {commit}; {}; {machine}{gpu}", or_not("date"))
 }
 
 /// The value of the column `file`: the folder and the name of a file without extensions.

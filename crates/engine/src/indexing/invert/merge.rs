@@ -155,7 +155,7 @@ impl<'a> Heap<'a> {
 
 impl Inverted for Runs {
     fn summary(&self) -> BuildSummary {
-        self.summary
+        self.summary.clone()
     }
 
     fn for_each_segment(

@@ -14,7 +14,7 @@
 //! | 0 | 8 | where the contents begin |
 //! | 8 | 8 | their length in bytes |
 //! | 16 | 8 | their XXH3-64 |
-//! | 24 | 8 | magic, `TandemR3` |
+//! | 24 | 8 | magic, `TandemR4` |
 
 use std::borrow::Cow;
 use std::io::{self, BufWriter, Write};
@@ -29,7 +29,7 @@ use crate::indexing::error::BuildError;
 use crate::indexing::postings::put;
 use crate::indexing::segment::SegmentDocuments;
 
-const MAGIC: [u8; 8] = *b"TandemR3";
+const MAGIC: [u8; 8] = *b"TandemR4";
 const FOOTER_BYTES: usize = 32;
 /// A block is written once it has this many bytes.
 pub(crate) const BLOCK_BYTES: usize = 32 << 10;
@@ -355,7 +355,8 @@ impl Contents {
         for (segment, PiecePlace { offset, len, checksum }) in self.segments.iter().zip(&self.documents) {
             let Segment { number, digest, text_bytes, skipped, first_doc, num_docs, .. } = segment;
             numbers.extend([number, digest, text_bytes, offset, len, checksum]);
-            numbers.extend(skipped.counts());
+            numbers.push(skipped.counts().len() as u64);
+            numbers.extend(skipped.counts().flatten());
             numbers.extend([u64::from(*first_doc), u64::from(*num_docs)]);
         }
         for (PiecePlace { offset, len, checksum }, end) in self.blocks.iter().zip(&self.first_term_ends) {
@@ -378,11 +379,9 @@ impl Contents {
         for _ in 0..num_segments {
             let [number, digest, text_bytes] = [next()?, next()?, next()?];
             let place = PiecePlace { offset: next()?, len: next()?, checksum: next()? };
-            let mut counts = [0; Skipped::REASONS];
-            for count in &mut counts {
-                *count = next()?;
-            }
-            let skipped = Skipped::of_counts(counts);
+            let num_reasons = next()?;
+            let counts: Option<Vec<_>> = (0..num_reasons).map(|_| Some([next()?, next()?])).collect();
+            let skipped = Skipped::of_counts(counts?);
             let (first_doc, num_docs) = (u32::try_from(next()?).ok()?, u32::try_from(next()?).ok()?);
             contents.documents.push(place);
             let documents = Vec::new();

@@ -49,7 +49,7 @@ impl Runs {
             next = next.saturating_add(segment.num_docs);
             num_docs += u64::from(segment.num_docs);
             summary.bytes += segment.text_bytes;
-            summary.skipped += segment.skipped;
+            summary.skipped += segment.skipped.clone();
         }
         Ok(Self { runs, places, order, num_docs, summary })
     }

@@ -91,7 +91,14 @@ pub struct LogOptions {
     pub format: Option<LogFormat>,
     /// The column of the query, from 1.
     pub column: Option<usize>,
+    /// The number of queries that are needed. A large file is read only as far as they reach, and its form recognised there.
+    pub limit: Option<usize>,
 }
+
+/// Bytes of a log, decompressed, that are read at first if only some queries are needed.
+const FIRST_BYTES: u64 = 1 << 20;
+/// The most bytes of a log: reading takes up to twelve times as much memory.
+const MOST_BYTES: u64 = 512 << 20;
 
 impl LogOptions {
     /// These options, with the query in this column unless they name one.
@@ -119,7 +126,40 @@ pub struct QueryLog {
 /// columns of most, topics without number or title. About the whole file: it is no log of queries, may be read in
 /// several ways, or holds none.
 pub fn read_log(path: &Path, options: &LogOptions) -> Result<Log, InputError> {
-    understood(path, Text::read(path)?, options)
+    read_until(path, options, |log| Ok((log.entries.len(), log)))
+}
+
+/// Reads more and more of a log until `use_of` finds as many queries as are needed in it.
+fn read_until<T>(
+    path: &Path,
+    options: &LogOptions,
+    use_of: impl Fn(Log) -> Result<(usize, T), InputError>,
+) -> Result<T, InputError> {
+    let mut most = if options.limit.is_some() { FIRST_BYTES } else { MOST_BYTES };
+    loop {
+        let (text, is_whole) = Text::start(path, most)?;
+        if is_whole {
+            return Ok(use_of(understood(path, text, options)?)?.1);
+        }
+        // The end of what was read may cut a query, or hide the form.
+        if let (Some(needed), Ok(mut log)) = (options.limit, understood(path, text, options)) {
+            log.entries.pop();
+            log.found += &format!(" in the first {} MiB", most >> 20);
+            if let Ok((found, used)) = use_of(log)
+                && found >= needed
+            {
+                return Ok(used);
+            }
+        }
+        if most >= MOST_BYTES {
+            let message = format!(
+                "has more than {} MiB of text (split it; where there is --limit, it reads the first queries only)",
+                most >> 20
+            );
+            return Err(InputError::file(path, message));
+        }
+        most *= 4;
+    }
 }
 
 /// Reads a query log from bytes; `name` is its file in errors. Fails as [`read_log`].
@@ -154,7 +194,18 @@ pub fn prepare_queries(
     index: &Index,
     terms_of: impl Fn(&str) -> Vec<String>,
 ) -> Result<QueryLog, InputError> {
-    let Log { entries, found } = read_log(path, options)?;
+    read_until(path, options, |log| {
+        let log = looked_up(path, log, index, &terms_of)?;
+        Ok((log.queries.len(), log))
+    })
+}
+
+fn looked_up(
+    path: &Path,
+    Log { entries, found }: Log,
+    index: &Index,
+    terms_of: impl Fn(&str) -> Vec<String>,
+) -> Result<QueryLog, InputError> {
     let log = QueryLog { found, ..look_up(&entries, index, terms_of) };
     if let Some(long) = log.queries.iter().find(|query| query.terms.len() > Query::MAX_TERMS) {
         let message = format!("{} terms, expected at most {}", long.terms.len(), Query::MAX_TERMS);
@@ -348,7 +399,7 @@ mod tests {
             assert!(message.starts_with(expected), "{message:?}, expected {expected:?}");
         }
         let decided = |text: &str, format, column| {
-            let log = parse_log("q", text.as_bytes(), &LogOptions { format, column }).unwrap();
+            let log = parse_log("q", text.as_bytes(), &LogOptions { format, column, limit: None }).unwrap();
             log.entries.into_iter().map(|entry| entry.text).collect::<Vec<_>>()
         };
         assert_eq!(decided("1\td1\tocean tides\tthe tides\n", None, Some(4)), ["the tides"]);
@@ -359,6 +410,22 @@ mod tests {
         assert_eq!(decided("HTTP/2 x=1\n", Some(LogFormat::Plain), None), ["HTTP/2 x=1"]);
         assert_eq!(decided("17 22\n9\n", Some(LogFormat::Plain), None), ["17 22", "9"]);
         assert_eq!(decided("a\tb\nc\nd\n", Some(LogFormat::Plain), None), ["a\tb", "c", "d"]);
+    }
+
+    #[test]
+    fn only_the_start_of_a_large_log_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("q.tsv");
+        let rows: String = (0..200_000).map(|row| format!("q{row}\ttides of the moon\n")).collect();
+        // No reader gets as far as the zeros.
+        std::fs::write(&path, [rows.as_bytes(), b"\0\n"].concat()).unwrap();
+        let ten = LogOptions { limit: Some(10), ..LogOptions::default() };
+        let log = read_log(&path, &ten).unwrap();
+        assert!((10..100_000).contains(&log.entries.len()), "{}", log.entries.len());
+        assert_eq!(log.entries[9].label, "q9");
+        assert!(log.found.ends_with(" in the first 1 MiB"), "{}", log.found);
+        let all = LogOptions { limit: Some(200_001), ..LogOptions::default() };
+        assert!(read_log(&path, &all).unwrap_err().to_string().ends_with(":200001: holds zero bytes, expected text"));
     }
 
     #[test]

@@ -13,22 +13,21 @@ use super::wait;
 
 /// The oldest driver that reads the kernels, in CUDA's encoding of versions: 12.4.
 const MIN_DRIVER_VERSION: i32 = 12_040;
-/// Functions of the driver's library: those that find a GPU, and the newest of the others. A library without them is broken.
-const FUNCTIONS: [&CStr; 14] = [
-    c"cuInit",
-    c"cuDriverGetVersion",
-    c"cuGetErrorName",
-    c"cuGetErrorString",
-    c"cuDeviceGet",
-    c"cuDeviceGetCount",
-    c"cuDeviceGetName",
-    c"cuDeviceGetAttribute",
-    c"cuDeviceTotalMem_v2",
-    c"cuDevicePrimaryCtxRetain",
-    c"cuCtxSetCurrent",
-    c"cuCtxSetLimit",
-    c"cuModuleLoadData",
-    c"cuLaunchKernel",
+/// All functions of the driver's library that the program can call: the binding would panic at the first call of one that is missing.
+/// A test compares this list with the program.
+#[rustfmt::skip]
+pub const DRIVER_FUNCTIONS: [&CStr; 59] = [
+    c"cuCtxDestroy_v2", c"cuCtxGetCurrent", c"cuCtxSetCurrent", c"cuCtxSetLimit", c"cuCtxSynchronize", c"cuDeviceGet",
+    c"cuDeviceGetAttribute", c"cuDeviceGetCount", c"cuDeviceGetName", c"cuDeviceGetUuid", c"cuDevicePrimaryCtxRelease_v2",
+    c"cuDevicePrimaryCtxRetain", c"cuDeviceTotalMem_v2", c"cuDriverGetVersion", c"cuEventCreate", c"cuEventDestroy_v2",
+    c"cuEventElapsedTime", c"cuEventQuery", c"cuEventRecord", c"cuEventSynchronize", c"cuFuncGetAttribute", c"cuFuncSetAttribute",
+    c"cuGetErrorName", c"cuGetErrorString", c"cuInit", c"cuLaunchKernel", c"cuMemAddressFree", c"cuMemAddressReserve",
+    c"cuMemAllocAsync", c"cuMemAlloc_v2", c"cuMemCreate", c"cuMemFreeAsync", c"cuMemFreeHost", c"cuMemFree_v2",
+    c"cuMemGetAllocationGranularity", c"cuMemGetInfo_v2", c"cuMemHostAlloc", c"cuMemHostRegister_v2", c"cuMemHostUnregister",
+    c"cuMemMap", c"cuMemRelease", c"cuMemSetAccess", c"cuMemUnmap", c"cuMemcpyDtoDAsync_v2", c"cuMemcpyDtoHAsync_v2",
+    c"cuMemcpyHtoDAsync_v2", c"cuMemcpyPeerAsync", c"cuMemsetD8Async", c"cuModuleGetFunction", c"cuModuleGetGlobal_v2",
+    c"cuModuleLoad", c"cuModuleLoadData", c"cuModuleUnload", c"cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
+    c"cuStreamCreate", c"cuStreamDestroy_v2", c"cuStreamQuery", c"cuStreamSynchronize", c"cuStreamWaitEvent",
 ];
 /// The L2 cache's fetch size from memory, as a hint. Neighbours of read data are often read next. It stays set after the last
 /// [`Device`], because the driver's context belongs to the process.
@@ -139,7 +138,7 @@ fn count_devices() -> Result<i32, GpuError> {
         // SAFETY: the address is not used.
         unsafe { sys::culib().get::<*const ()>(name.to_bytes_with_nul()) }.is_err()
     };
-    if let Some(name) = FUNCTIONS.iter().find(lacks) {
+    if let Some(name) = DRIVER_FUNCTIONS.iter().find(lacks) {
         let name = name.to_string_lossy();
         return Err(GpuError::NoGpu(format!("the NVIDIA driver's library is broken: it has no function {name}")));
     }

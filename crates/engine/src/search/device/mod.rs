@@ -40,7 +40,7 @@ pub(crate) mod wait;
 pub use energy::EnergyProbe;
 pub use error::GpuError;
 #[cfg(feature = "gpu")]
-pub use handle::{Device, list_gpus};
+pub use handle::{DRIVER_FUNCTIONS, Device, list_gpus};
 #[cfg(feature = "gpu")]
 pub use limits::DeviceLimits;
 #[cfg(all(test, feature = "gpu"))]

@@ -129,7 +129,7 @@ pub(crate) struct PartialLists {
 
 impl Inverted for PartialLists {
     fn summary(&self) -> BuildSummary {
-        self.summary
+        self.summary.clone()
     }
 
     fn for_each_segment(

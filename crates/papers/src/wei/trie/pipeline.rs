@@ -144,7 +144,7 @@ impl Indexer for TrieIndexer {
             run.waiting_s = waited_from.elapsed().as_secs_f64();
             runs.push(index_run(&mut workers, &parsed.buffer, next_doc, &path, &mut run)?);
             summary.bytes += parsed.buffer.text_bytes;
-            summary.skipped += parsed.buffer.skipped;
+            summary.skipped += parsed.buffer.skipped.clone();
             first_docs.push(next_doc);
             next_doc = next_doc.saturating_add(parsed.buffer.num_docs);
             report.parsers_s = began.elapsed().as_secs_f64() - run.preparing_s - run.indexing_s - run.collecting_s;
