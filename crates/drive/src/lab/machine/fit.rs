@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn stalls_are_left_out_of_means_and_spreads() {
         let query = |i: usize| {
-            let us = 1.0 + if i % 2 == 0 { 22.0 } else { 26.0 } + if i % 100 == 99 { 2000.0 } else { 0.0 };
+            let us = 1.0 + if i.is_multiple_of(2) { 22.0 } else { 26.0 } + if i % 100 == 99 { 2000.0 } else { 0.0 };
             Batch { worked: us, predicted: 20.0, ..Batch::default() }
         };
         let lanes = vec![(0..10_000).map(query).collect::<Vec<Batch>>()];

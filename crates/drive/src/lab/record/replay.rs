@@ -120,7 +120,7 @@ impl Twin {
     }
 
     /// The forecast of a run, and the factors on service times at which its mean and its 99th percentile are the measured ones.
-    fn run(&self, recorded: &RecordedCell) -> Result<Option<(Forecast, [Option<f64>; 2])>, LabError> {
+    fn run(&self, recorded: &RecordedCell) -> Result<Option<Slower>, LabError> {
         let (cell, kind, _, process) = parsed(recorded);
         let experiment = self.experiment(cell, Vec::new());
         let run = Planned {
@@ -189,12 +189,15 @@ fn parsed(recorded: &RecordedCell) -> (&Cell, PolicyKind, Objective, ArrivalProc
     )
 }
 
+/// A forecast, and the factors on service times that make its mean and its 99th percentile the measured ones.
+type Slower = (Forecast, [Option<f64>; 2]);
+
 /// What a simulation found.
 enum Found {
     /// The comparisons of a policy's capacity in a file, and the capacity.
     Capacity(Vec<Compared>, f64),
     /// The comparisons of a run's delays, and its forecast.
-    Delays(Vec<Compared>, Criterion, Box<Summary>),
+    Delays(Vec<Compared>, Box<(Criterion, Summary)>),
 }
 
 /// A simulation, by the positions of its cells.
@@ -247,9 +250,10 @@ pub fn replay(
                 capacities.extend(runs.map(|row| (row.cell.as_str(), *capacity_qps)));
                 compared.extend(rows.iter().cloned());
             }
-            Found::Delays(rows, criterion, summary) => {
+            Found::Delays(rows, of) => {
+                let (criterion, summary) = &**of;
                 compared.extend(rows.iter().cloned());
-                delays.extend(rows.first().map(|row| (row, criterion, &**summary)));
+                delays.extend(rows.first().map(|row| (row, criterion, summary)));
             }
         }
     }
@@ -393,7 +397,7 @@ fn delays_of(one: &RecordedCell, twins: &Twins) -> Result<Found, LabError> {
     };
     let compared =
         [of(Quantity::Mean, cell.mean_ms.map(|ms| ms.0), mean), of(Quantity::P99, cell.p99_ms.map(|ms| ms.0), p99)];
-    Ok(Found::Delays(compared.into_iter().flatten().collect(), cell.criterion(), Box::new(found.summary)))
+    Ok(Found::Delays(compared.into_iter().flatten().collect(), Box::new((cell.criterion(), found.summary))))
 }
 
 #[cfg(test)]

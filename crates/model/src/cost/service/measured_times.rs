@@ -150,7 +150,6 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
             finish: noticed,
             retired_at: is_retired.then_some(noticed),
             without_memory,
-            ..before
         };
         let what = String::from("as planned");
         let fault = LaneFault { processor, at: noticed, kind, queries, is_retired, what };
