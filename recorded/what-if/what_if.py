@@ -124,8 +124,9 @@ class Sitting:
 
     def where(self, one):
         load = one["load"]
-        folder = "." if one["profile"] == one["device"] else f"{HERE}/{one['profile']}"
-        return f"{folder}/{load}.workload.csv", f"{folder}/{load}.machine.json"
+        if one["profile"] == one["device"]:
+            return f"{load}.workload.csv", f"{load}.machine.json"
+        return f"{HERE}/{one['profile']}/{load}.workload.csv.zst", f"{HERE}/{one['profile']}/{load}.machine.json"
 
     def question(self, one):
         arrivals = f"{self.data}/azure-llm-conv-2023.csv" if one["arrivals"] == RECORDED else one["arrivals"]
@@ -233,9 +234,10 @@ def join():
         rows.writerow(["cell", "kind", "load", "policy", "cpus", "gpus", "arrivals", "gpu", "predicted_qps", "held_qps", "missed_qps",
                        "measured_qps", "backlog_qps", "rival", "rival_qps"])
         for one in plan:
-            row, measured, other = driven.get(one["cell"], {}), middle(one["cell"]), rival(one)
+            row, measured = driven.get(one["cell"], {}), middle(one["cell"])
             if one["kind"] == "base" or not row:
                 continue
+            other = rival(one)
             digits = lambda value: f"{float(value):.6g}" if value else ""
             rows.writerow([one[name] for name in ("cell", "kind", "load", "policy", "cpus", "gpus", "arrivals")] + [row["gpu"]]
                           + [digits(row[name]) for name in ("predicted_qps", "held_qps", "missed_qps")]
@@ -243,7 +245,8 @@ def join():
 
 
 def mean_us(device, load, column):
-    times = [float(row[column]) for row in read(f"{HERE}/{device}/{load}.workload.csv")]
+    text = subprocess.run(["zstd", "-dcq", f"{HERE}/{device}/{load}.workload.csv.zst"], capture_output=True, text=True, check=True).stdout
+    times = [float(row[column]) for row in csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))]
     return sum(times) / len(times)
 
 
