@@ -12,6 +12,7 @@ use super::number;
 use tandem_model::base::machine::Class;
 use tandem_model::base::stats::Interval;
 
+#[cfg(feature = "plots")]
 use super::figure::{LineChart, Point, Series, look_of};
 use super::priorities::{PriorityRow, priority_table, write_priorities};
 use super::row::row;

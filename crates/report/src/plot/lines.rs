@@ -51,7 +51,7 @@ impl LineChart {
         let top = at + if self.vertical.is_some() { 260 } else { 120 };
         let bottom = top + if self.rows.is_empty() { height } else { ROW * self.rows.len() as i32 };
         let half = widest(axes.0.ticks.last().map(|(_, text)| text)) / 2;
-        let margin = widest(self.rows.iter().map(|[_, value]| value)).max(half) + 80;
+        let margin = half.max(widest(self.rows.iter().map(|[_, value]| value)) + 60) + 80;
         let sides = [widest(axes.1.ticks.iter().map(|(_, text)| text)) + 140, width - margin];
         self.plotted(area, &axes, [top, bottom], sides)?;
         let mut at = bottom + BELOW + 60;
@@ -122,7 +122,7 @@ impl LineChart {
             text(area, name, (left + 60, if y - top < 160 { y + 90 } else { y - 90 }), TICK, HPos::Left)?;
         }
         for (row, [_, value]) in self.rows.iter().enumerate() {
-            text(area, value, (right + 60, place(0.0, row as f64).1), TICK, HPos::Left)?;
+            text(area, value, (area.dim_in_pixel().0 as i32 - 30, place(0.0, row as f64).1), TICK, HPos::Right)?;
         }
         Ok(())
     }
