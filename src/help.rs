@@ -10,8 +10,8 @@ pub(super) type Purposes = &'static [(&'static str, &'static [&'static str])];
 #[rustfmt::skip]
 const HEADINGS: [(&str, &[&str]); 9] = [
     ("Question", &[
-        "ms", "deadline_ms", "priority", "objective", "mode", "k", "what", "proof", "limit", "repeats", "rounds", "seed", "model", "folds",
-        "max_depth", "min_leaf", "by", "file", "max_share",
+        "ms", "deadline_ms", "priority", "objective", "mode", "k", "what", "proof", "precision", "limit", "repeats", "rounds", "seed", "model",
+        "folds", "max_depth", "min_leaf", "by", "file", "max_share",
     ]),
     ("Input", &[
         "queries", "log_format", "column", "workload", "docs", "data", "text", "page_rank", "qrels", "catalogue",

@@ -24,6 +24,7 @@ mod live;
 mod manual;
 mod options;
 mod origin;
+mod pairs;
 mod plan;
 mod profile;
 mod report;

@@ -8,6 +8,7 @@ mod gpu;
 #[cfg(not(feature = "gpu"))]
 #[path = "no_gpu.rs"]
 mod gpu;
+mod lanes;
 mod operators;
 mod simulator;
 mod sizes;
@@ -74,6 +75,8 @@ enum Part {
     Operators,
     /// Time of a simulated query, by policy
     Simulator,
+    /// Query rate of all lanes at once, without dispatcher (not by default)
+    Lanes,
     /// GPU kernels against the limits of the device
     Gpu,
     /// Only the times of queries on the GPU
@@ -111,6 +114,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             Part::Operators => operators::measure(arguments)?,
             Part::Gpu => gpu::measure(arguments)?,
             Part::GpuQueries => gpu::measure_queries(arguments)?,
+            Part::Lanes => lanes::measure(arguments)?,
             Part::Simulator => simulator::measure(&sizes, &arguments.policy, arguments.rounds as usize)?,
         };
         notes += &note;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use tandem_drive::lab::{Answer, Disagreement, Driven, DrivenRun, GpuSource, LiveCapacity, Node, Side};
 use tandem_model::base::machine::{Class, PerClass};
 use tandem_model::base::time::Nanos;
-use tandem_model::study::{Criterion, Forecast, Verdict};
+use tandem_model::study::{Criterion, Forecast, Verdict, driven_pairs};
 use tandem_report::number::{counted, rate, significant, text};
 use tandem_report::table::Table;
 
@@ -74,12 +74,16 @@ pub(crate) fn answer(
     let sure =
         half_width.map_or(String::from("(interval not known)"), |half_width| format!("+- {}", percent(half_width)));
     let runs_of = |side: Option<Side>| side.map_or(0, |side| side.runs());
+    let runs = match driven.precision {
+        Some(_) => driven.runs.len() as u32,
+        None => runs_of(driven.held) + runs_of(driven.missed),
+    };
     let seconds = driven.runs.last().map_or(0.0, |run| run.seconds);
     let (held, missed) = (driven.held.unwrap_or_default(), driven.missed.unwrap_or_default());
+    let at = if held.qps == qps { String::new() } else { format!("{} ", rate(held.qps)) };
     format!(
-        "{} q/s {sure}, {} runs of {} s, {disturbed}\n{what}, {criterion}, {arrivals}\nheld in {} of {}; {} missed in {} of {}; predicted {} +- {}\n{}\n",
+        "{} q/s {sure}, {runs} runs of {} s, {disturbed}\n{what}, {criterion}, {arrivals}\n{at}held in {} of {}; {} missed in {} of {}; predicted {} +- {}\n{}\n",
         rate(qps),
-        runs_of(driven.held) + runs_of(driven.missed),
         text(seconds, 3),
         held.held,
         held.runs(),
@@ -88,11 +92,23 @@ pub(crate) fn answer(
         missed.runs(),
         rate(driven.predicted.qps()),
         percent(driven.predicted.half_width()),
-        driven.typical_run(qps).map_or(String::new(), |run| delays(run, criterion)),
-    )
+        driven.typical_run(held.qps).map_or(String::new(), |run| delays(run, criterion)),
+    ) + &speed(driven).map_or(String::new(), |words| format!("{words}\n"))
 }
 
-/// The reason for the lack of an answer, with a lower bound where one is known.
+/// The machine's speed during the runs: `cpu work 1.13 times as profiled, 1.08 to 1.21 by run`.
+fn speed(driven: &Driven) -> Option<String> {
+    let of_class = |class: Class| {
+        let ratios: Vec<f64> = driven.runs.iter().filter_map(|run| run.course.work_ratio(class, 0..3)).collect();
+        let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+        let (least, most) = ratios.iter().fold((f64::MAX, 0.0_f64), |(least, most), &of| (least.min(of), most.max(of)));
+        (!ratios.is_empty())
+            .then(|| format!("{class} work {mean:.2} times as profiled, {least:.2} to {most:.2} by run"))
+    };
+    Class::ALL.into_iter().filter_map(of_class).reduce(|all, one| format!("{all}; {one}"))
+}
+
+/// The reason for the lack of an answer, with both bounds.
 pub(crate) fn no_answer(found: &Answer) -> String {
     if let Some(limited) = found.driven.iter().find_map(pause_limited) {
         return limited;
@@ -104,12 +120,15 @@ pub(crate) fn no_answer(found: &Answer) -> String {
             let side = |words: &str, side: Side, count| {
                 format!("{words} {} q/s (in {count} of {} runs)", rate(side.qps, 0.0), side.runs())
             };
-            let rest = missed.map_or(String::from("no higher rate is known to miss"), |missed| {
+            let stable =
+                found.capacities.iter().map(|one| one.region_qps).filter(|qps| qps.is_finite()).reduce(f64::max);
+            let limit = stable.map_or(String::new(), |qps| format!("at most {} q/s by simulation: ", rate(qps, 0.0)));
+            let rest = missed.map_or(format!("{limit}no higher rate is known to miss"), |missed| {
                 format!("{}: there was no time for enough runs that agree", side("at most", missed, missed.missed))
             });
             format!("{}, {rest}", side("at least", held, held.held))
         }
-        (_, Some(lowest)) => format!("no rate held, down to {} q/s", rate(lowest, 0.0)),
+        (_, Some(lowest)) => format!("no rate held, down to {} q/s: at least 0, at most that", rate(lowest, 0.0)),
         (_, None) if found.driven.iter().any(|driven| driven.predicted.qps() > 0.0) => {
             String::from("no live run counts: there was no time, or the client was late")
         }
@@ -139,6 +158,8 @@ pub(crate) struct JsonAnswer {
     /// The highest rate at which half of the runs held, and the lowest higher one that failed, if the sides are not known for certain.
     at_least: Option<f64>,
     at_most: Option<f64>,
+    /// The machine's speed during the runs, in words.
+    speed: Option<String>,
     /// The delays at the rate, as measured.
     measured: Option<JsonDelays>,
     /// What is known if pauses of the machine miss the objective at any rate.
@@ -167,9 +188,10 @@ impl JsonAnswer {
             missed_at: best.map(|(_, capacity)| digits(capacity.missed_qps)),
             at_least,
             at_most,
-            measured: best.and_then(|(driven, capacity)| Some(JsonDelays::of(driven.typical_run(capacity.qps)?))),
+            speed: best.and_then(|(driven, _)| speed(driven)),
+            measured: best.and_then(|(driven, _)| Some(JsonDelays::of(driven.typical_run(driven.held?.qps)?))),
             pause_limited: found.driven.iter().find_map(pause_limited),
-            predicted: best.map(|(driven, capacity)| JsonPrediction::of(driven, capacity.qps)),
+            predicted: best.and_then(|(driven, _)| Some(JsonPrediction::of(driven, driven.held?.qps))),
             warnings: warnings(found),
         }
     }
@@ -252,6 +274,13 @@ pub(crate) fn warnings(found: &Answer) -> Vec<String> {
         if load.others.is_some_and(|cores| cores > BUSY_CORES) || load.steal.is_some_and(|cores| cores > BUSY_CORES) {
             all.push(format!("{}: {} while it was driven", driven.policy, load.words()));
         }
+        if let (Some(precision), Some(reached)) = (driven.precision, driven.capacity().and_then(|one| one.half_width))
+            && reached > precision
+        {
+            let [reached, asked] = [reached, precision].map(percent);
+            let runs = driven.runs.len();
+            all.push(format!("{}: {reached} reached of the {asked} asked for, in {runs} runs", driven.policy));
+        }
         let scatter = driven.machine_scatter();
         if scatter > 0.05 {
             let percent = text(100.0 * scatter, 2);
@@ -282,8 +311,28 @@ pub(crate) fn compared(found: &Answer) -> String {
     }
     format!(
         "Capacities in queries per second:\n{table}held, missed: the rates between which the measured capacity lies; error: of the \
-         prediction; hindsight: the prediction with the costs of the live runs\n"
+         prediction; hindsight: the prediction with the costs of the live runs\n{}",
+        ratios(found)
     )
+}
+
+/// The predicted and the measured ratios of two policies that took turns; empty without such runs.
+fn ratios(found: &Answer) -> String {
+    let [first, second, ..] = &found.driven[..] else { return String::new() };
+    let (measured, predicted): (Vec<_>, Vec<_>) = first.pairs(second).into_iter().map(|[a, b]| (a, b)).unzip();
+    let mut table = Table::new(["ratio", "predicted", "measured", "95 % interval"]);
+    for (measured, predicted) in driven_pairs(0.0, &measured).iter().zip(driven_pairs(0.0, &predicted)).take(3) {
+        let ratio = |share: f64| text(1.0 + share, 3);
+        let interval =
+            measured.interval.map_or(String::from("-"), |(low, high)| format!("{} to {}", ratio(low), ratio(high)));
+        let what = measured.what.split(' ').next().unwrap_or_default().to_owned();
+        table.row([what, ratio(predicted.share), ratio(measured.share), interval]);
+    }
+    if measured.is_empty() {
+        String::new()
+    } else {
+        format!("\n{} over {}, in turns:\n{table}", second.policy, first.policy)
+    }
 }
 
 /// The live runs, in order: rates, verdicts, delays, and the load of other processes.

@@ -10,16 +10,16 @@ use tandem_drive::lab::{GpuChoice, Node};
 use tandem_engine::search::device::list_gpus;
 use tandem_model::base::machine::{Class, PlannedFault};
 use tandem_model::files::check_writable;
-use tandem_model::sched::PolicyKind;
+use tandem_model::sched::{BuiltIn, PolicyKind};
 use tandem_model::sim::Arrivals;
 use tandem_model::study::{Estimates, traced};
 use tandem_model::traffic::{Mode, Trace};
 
 use self::session::Session;
-use super::interrupts;
 use super::output::say;
 use super::run_logs::LogArguments;
 use super::settings::SetArguments;
+use super::{interrupts, pairs};
 use crate::failure::Failure;
 use crate::options::arrivals::{ArrivalArguments, no_rates, not_in, own_rate};
 use crate::options::input::IndexAndLog;
@@ -43,6 +43,10 @@ pub(super) struct Arguments {
     /// Policies, separated by commas [default: all that the machine can run]
     #[arg(long, value_name = "NAME", value_parser = choice::<PolicyKind>(), value_delimiter = ',')]
     policy: Vec<PolicyKind>,
+    /// Two policies that take turns, A B B A, on the same arrivals and queries of each seed: their differences, with intervals
+    /// over the pairs of runs, at one rate and with three seeds by default
+    #[arg(long, value_name = "A,B", value_parser = choice::<PolicyKind>(), value_delimiter = ',', conflicts_with_all = ["policy", "log", "perfetto"])]
+    compare: Vec<PolicyKind>,
     #[command(flatten)]
     arrivals: ArrivalArguments,
     /// Length of each run in seconds
@@ -87,6 +91,7 @@ pub(super) struct Arguments {
 const MAX_ARRIVALS: usize = u32::MAX as usize;
 /// The default seeds.
 const SEEDS: &str = "1";
+const SEEDS_OF_PAIRS: &str = "1:3";
 /// The longest run, a day.
 const MAX_SECONDS: f64 = 86_400.0;
 /// The default rates, as shares of the highest stable rate.
@@ -97,7 +102,8 @@ const WARM_UP: Duration = Duration::from_millis(500);
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let estimates = check(arguments)?;
     let (mut node, workload_name) = node::start(arguments, &estimates)?;
-    let policies = arguments.settings.policies(&arguments.policy, node.model(), &node.lengths())?;
+    let named = if arguments.compare.is_empty() { &arguments.policy } else { &arguments.compare };
+    let policies = arguments.settings.policies(named, node.model(), &node.lengths())?;
     let path = arguments.arrivals.trace.as_deref();
     let priorities = arguments.priorities.parsed()?;
     let traced = path.map(|path| traced(path, node.workload(), priorities, not_in(arguments.mode)));
@@ -108,10 +114,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         .arrivals
         .rates()?
         .or(traced_qps.or(own_qps).map(|rate_qps| vec![rate_qps]))
-        .or_else(|| default_rates(node.region_qps()))
+        .or_else(|| default_rates(node.region_qps(), !arguments.compare.is_empty()))
         .ok_or_else(no_rates)?;
     let plans = plans(arguments, &node, &rates, traced)?;
-    let runs = policies.len() * plans.len();
+    let turns = turns(&policies, &plans, arguments)?;
+    let runs = turns.len();
     check_faults(&node, runs)?;
     let longest = plans.iter().map(|plan| plan.arrivals.len()).max().unwrap_or(0);
     let keep = arguments.logs.rows_of_each(runs);
@@ -119,7 +126,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.logs.any() && longest > keep {
         errln!("logs are samples of whole batches: about {keep} of {longest} queries per run");
     }
-    let seconds: f64 = plans.iter().map(|plan| plan.arrivals.len() as f64 / plan.rate_qps).sum();
+    let seconds: f64 = turns.iter().map(|(_, plan)| plan.arrivals.len() as f64 / plan.rate_qps).sum();
     interrupts::catch();
     node.warm_up(WARM_UP)?;
     let objective = arguments.objective.checked_for(arguments.priorities.parsed()?.as_ref())?;
@@ -128,9 +135,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     say(&format!(
         "driving {}, about {:.0} s in all; Ctrl-C ends them and keeps the results so far\n",
         number::counted(runs, "run", "runs"),
-        seconds * policies.len() as f64
+        seconds
     ))?;
-    let driven = session.drive_all(&policies, &plans);
+    let driven = session.drive_all(&turns);
     // Results so far are kept after any error. If they cannot be written, they are still printed.
     let kept = session.finish();
     driven.and(kept)
@@ -156,7 +163,7 @@ fn check(arguments: &Arguments) -> Result<Estimates, Failure> {
     }
     arguments.machine.check()?;
     arguments.arrivals.num_queries()?;
-    arguments.arrivals.seeds(SEEDS)?;
+    arguments.seeds()?;
     arguments.objective.checked_for(arguments.priorities.parsed()?.as_ref())?;
     arguments.settings.checked()?;
     // The number of lanes is not known yet.
@@ -165,6 +172,10 @@ fn check(arguments: &Arguments) -> Result<Estimates, Failure> {
     own_rate(&arguments.arrivals.process.process(&arguments.settings)?, arguments.arrivals.rates()?.as_deref())?;
     arguments.arrivals.trace.as_deref().map(Trace::read).transpose()?;
     check_writable(&arguments.out.join("summary.csv"))?;
+    if !arguments.compare.is_empty() {
+        pairs::of_two(&arguments.compare)?;
+        pairs::one_rate(arguments.arrivals.rates()?.as_deref())?;
+    }
     let rates = arguments.arrivals.rates()?.filter(|_| arguments.arrivals.trace.is_none());
     rates.into_iter().flatten().try_for_each(|rate_qps| count(arguments, rate_qps).map(|_| ()))?;
     Ok(estimates)
@@ -200,8 +211,29 @@ fn count(arguments: &Arguments, rate_qps: f64) -> Result<usize, Failure> {
     Ok(count)
 }
 
-fn default_rates(region_qps: Option<f64>) -> Option<Vec<f64>> {
-    region_qps.map(|top| DEFAULT_SHARES.map(|share| number::significant(top * share, 2)).to_vec())
+/// Three rates, or the middle one for a comparison.
+fn default_rates(region_qps: Option<f64>, only_one: bool) -> Option<Vec<f64>> {
+    let shares = if only_one { &DEFAULT_SHARES[1..2] } else { &DEFAULT_SHARES };
+    region_qps.map(|top| shares.iter().map(|share| number::significant(top * share, 2)).collect())
+}
+
+/// The runs in order: each policy through all plans, or both policies of a comparison in turns.
+fn turns<'a>(
+    policies: &'a [BuiltIn],
+    plans: &'a [Plan],
+    arguments: &Arguments,
+) -> Result<Vec<(&'a BuiltIn, &'a Plan)>, Failure> {
+    if arguments.compare.is_empty() {
+        return Ok(policies.iter().flat_map(|policy| plans.iter().map(move |plan| (policy, plan))).collect());
+    }
+    let [a, b] = pairs::of_two(policies)?;
+    Ok(plans.iter().flat_map(|plan| [a, b, b, a].map(|policy| (policy, plan))).collect())
+}
+
+impl Arguments {
+    fn seeds(&self) -> Result<Vec<u64>, Failure> {
+        self.arrivals.seeds(if self.compare.is_empty() { SEEDS } else { SEEDS_OF_PAIRS })
+    }
 }
 
 /// One run's arrivals, which all policies share.
@@ -221,7 +253,7 @@ fn plans(arguments: &Arguments, node: &Node, rates: &[f64], traced: Option<Arriv
     let mut plans = Vec::new();
     for &rate_qps in rates {
         let count = count(arguments, rate_qps)?;
-        for seed in arguments.arrivals.seeds(SEEDS)? {
+        for seed in arguments.seeds()? {
             let drawn = vec![Arrivals::drawn(&process, seed, count, node.workload().rows.len())];
             plans.extend(arguments.priorities.assign(drawn)?.into_iter().map(|arrivals| Plan { rate_qps, arrivals }));
         }

@@ -4,15 +4,17 @@ use tandem_drive::lab::{LiveReport, LiveRunSpec, Node};
 use tandem_drive::live::{Ending, GapOf, GpuLane, LiveOutcome};
 use tandem_model::base::ids::ProcessorId;
 use tandem_model::base::machine::{Class, LaneFault};
+use tandem_model::base::time::Nanos;
 use tandem_model::files::Provenance;
 use tandem_model::sched::{BuiltIn, PolicyFactory, Shed};
-use tandem_model::study::{Criterion, short_runs};
+use tandem_model::study::{Criterion, Difference, Summary, driven_pairs, short_runs};
 use tandem_model::traffic::TimeScale;
 
 use super::node::gpu_in_words;
 use super::{Arguments, Plan};
 use crate::failure::Failure;
 use crate::output::{is_verbose, say, say_screen};
+use crate::pairs;
 use crate::result_writer::ResultWriter;
 use crate::run_logs::KeptRuns;
 use tandem_report::faults::{FaultRow, write_faults};
@@ -20,6 +22,9 @@ use tandem_report::number;
 use tandem_report::priorities::{PriorityRow, priority_table, write_priorities};
 use tandem_report::summary::{LiveSummaryRow, Source, SummaryRow, write_live_summaries};
 use tandem_report::table::Table;
+
+/// The shortest time by which a policy of a comparison may fall behind.
+const LEAST_PATIENCE: Nanos = Nanos(1_000_000_000);
 
 /// The runs of one command.
 pub(super) struct Session<'a> {
@@ -30,6 +35,8 @@ pub(super) struct Session<'a> {
     /// Queries of a run whose log is kept.
     keep: usize,
     rows: Vec<LiveSummaryRow>,
+    /// The rate and the summary of each run.
+    driven: Vec<(f64, Option<Summary>)>,
     priorities: Vec<PriorityRow>,
     faults: Vec<FaultRow>,
     /// The slowest change in the arrivals.
@@ -49,7 +56,7 @@ impl<'a> Session<'a> {
         (runs, keep): (usize, usize),
     ) -> Self {
         let kept = KeptRuns::new(&arguments.logs, &arguments.out, runs == 1);
-        let (rows, priorities, faults) = (Vec::new(), Vec::new(), Vec::new());
+        let (rows, driven, priorities, faults) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Self {
             arguments,
             criterion,
@@ -57,6 +64,7 @@ impl<'a> Session<'a> {
             workload_name,
             keep,
             rows,
+            driven,
             priorities,
             faults,
             time_scale: None,
@@ -66,46 +74,56 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Drives every plan through every policy, up to the end or to the first run that is interrupted or fails.
-    pub(super) fn drive_all(&mut self, policies: &[BuiltIn], plans: &[Plan]) -> Result<(), Failure> {
-        let runs = policies.len() * plans.len();
-        let mut done = 0;
-        self.time_scale = plans.first().and_then(|plan| plan.arrivals.time_scale());
-        for policy in policies {
-            for plan in plans {
-                errln!(
-                    "run {} of {runs}: {}, {} queries per second",
-                    done + 1,
-                    policy.name(),
-                    number::text(plan.rate_qps, 6)
-                );
-                let mut drive = LiveRunSpec::new(plan.rate_qps, &plan.arrivals, self.criterion);
-                drive.keep = self.keep;
-                // Delays after a planned fault are measured to their end, and dropped queries are no backlog.
-                drive.gives_up = self.arguments.faults.faults.is_none() && policy.sheds() == Shed::Nothing;
-                let report = self.node.drive(policy, drive)?;
-                done += 1;
-                self.note(policy, plan, &report);
-                let warning = self.warning(policy, plan, &report);
-                self.rows.extend(self.row(policy, plan, &report));
-                let of_run = (policy.name(), plan.rate_qps, plan.arrivals.seed);
-                self.priorities.extend(PriorityRow::of_run(Source::Live, of_run, &report.priorities));
-                let outcome = report.outcome;
-                self.faults.extend(outcome.log.faults.iter().map(|fault| FaultRow::of(of_run, fault)));
-                self.keep_log(policy, plan, &outcome, warning.as_deref())?;
-                self.warnings.extend(warning);
-                match outcome.ending {
-                    Ending::Complete | Ending::Overloaded => {}
-                    Ending::Interrupted => {
-                        self.notes
-                            .push(format!("interrupted in run {done} of {runs}; the table has the results so far"));
-                        return Ok(());
-                    }
-                    Ending::Failed(e) => return Err(Failure::failed(format!("run {done} of {runs}: {e}"))),
+    /// Drives the runs, up to the end or to the first one that is interrupted or fails.
+    pub(super) fn drive_all(&mut self, turns: &[(&BuiltIn, &Plan)]) -> Result<(), Failure> {
+        let runs = turns.len();
+        self.time_scale = turns.first().and_then(|(_, plan)| plan.arrivals.time_scale());
+        for (done, &(policy, plan)) in (1..).zip(turns) {
+            errln!("run {done} of {runs}: {}, {} queries per second", policy.name(), number::text(plan.rate_qps, 6));
+            let mut drive = LiveRunSpec::new(plan.rate_qps, &plan.arrivals, self.criterion);
+            drive.keep = self.keep;
+            // Delays after a planned fault are measured to their end, and dropped queries are no backlog.
+            drive.gives_up = self.arguments.faults.faults.is_none() && policy.sheds() == Shed::Nothing;
+            if !self.arguments.compare.is_empty() {
+                // Both policies of a pair serve all queries, unless one of them falls behind by the length of a run.
+                let length = Nanos::from_secs(plan.arrivals.len() as f64 / plan.rate_qps);
+                (drive.gives_up, drive.abandon_after) = (false, Some(length.max(LEAST_PATIENCE)));
+            }
+            let report = self.node.drive(policy, drive)?;
+            self.note(policy, plan, &report);
+            let warning = self.warning(policy, plan, &report);
+            self.rows.extend(self.row(policy, plan, &report));
+            self.driven.push((plan.rate_qps, report.summary));
+            let of_run = (policy.name(), plan.rate_qps, plan.arrivals.seed);
+            self.priorities.extend(PriorityRow::of_run(Source::Live, of_run, &report.priorities));
+            let outcome = report.outcome;
+            self.faults.extend(outcome.log.faults.iter().map(|fault| FaultRow::of(of_run, fault)));
+            self.keep_log(policy, plan, &outcome, warning.as_deref())?;
+            self.warnings.extend(warning);
+            match outcome.ending {
+                Ending::Complete | Ending::Overloaded => {}
+                Ending::Interrupted => {
+                    self.notes.push(format!("interrupted in run {done} of {runs}; the table has the results so far"));
+                    return Ok(());
                 }
+                Ending::Failed(e) => return Err(Failure::failed(format!("run {done} of {runs}: {e}"))),
             }
         }
         Ok(())
+    }
+
+    /// The differences of the two policies of a comparison, by the pairs whose runs both answered queries.
+    fn differences(&self) -> Vec<Difference> {
+        let Some(&(rate_qps, _)) = self.driven.first().filter(|_| !self.arguments.compare.is_empty()) else {
+            return Vec::new();
+        };
+        // Of four runs A B B A, the last pair is in the reverse order.
+        let pair = |(at, runs): (usize, &[(f64, Option<Summary>)])| match (runs, at % 2) {
+            (&[(_, Some(a)), (_, Some(b))], 0) | (&[(_, Some(b)), (_, Some(a))], _) => Some([a, b]),
+            _ => None,
+        };
+        let pairs: Vec<[Summary; 2]> = self.driven.chunks(2).enumerate().filter_map(pair).collect();
+        driven_pairs(rate_qps, &pairs)
     }
 
     fn note(&mut self, policy: &BuiltIn, plan: &Plan, LiveReport { outcome, summary, .. }: &LiveReport) {
@@ -182,6 +200,12 @@ impl<'a> Session<'a> {
         let mut kept = ResultWriter::new();
         let summary = self.arguments.out.join("summary.csv");
         kept.rows("summary", &summary, write_live_summaries(&summary, &provenance, &self.rows));
+        let differences = self.differences();
+        if let [first, second] = self.arguments.compare[..]
+            && !differences.is_empty()
+        {
+            pairs::write(&mut kept, &self.arguments.out, &provenance, [first.name(), second.name()], &differences);
+        }
         if !self.priorities.is_empty() {
             let path = self.arguments.out.join("priorities.csv");
             kept.rows("priorities", &path, write_priorities(&path, &provenance, &self.priorities));
@@ -252,9 +276,18 @@ impl<'a> Session<'a> {
         self.warnings.iter().cloned().chain(short)
     }
 
+    /// The notes and warnings, after the table of a comparison.
     fn notes_in_words(&self) -> String {
+        let differences = self.differences();
+        let table = match self.arguments.compare[..] {
+            [first, second] if !differences.is_empty() => {
+                format!("\n{}", pairs::table([first.name(), second.name()], &differences, "pair"))
+            }
+            _ => String::new(),
+        };
         let warnings = self.all_warnings().map(|warning| format!("warning: {warning}\n"));
-        self.notes.iter().map(|note| format!("{note}\n")).chain(warnings).collect()
+        let notes = self.notes.iter().map(|note| format!("{note}\n"));
+        std::iter::once(table).chain(notes).chain(warnings).collect()
     }
 
     /// Prints a line per run.

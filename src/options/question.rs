@@ -83,12 +83,28 @@ pub(crate) struct EffortArguments {
     /// Drive five runs of 30 s at each of two rates at most 2.5 % apart, of which only the lower one holds
     #[arg(long)]
     proof: bool,
+    /// Drive as many runs as a 90 % interval of this half-width needs, as in `10%`, in at most four times the usual time
+    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "proof")]
+    precision: Option<f64>,
+}
+
+/// The widest and the narrowest precision.
+const PRECISIONS: std::ops::RangeInclusive<f64> = 0.01..=0.5;
+
+/// A precision as a number or in per cent.
+fn share(text: &str) -> Result<f64, String> {
+    let share = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
+        None => text.parse(),
+    };
+    share.ok().filter(|share| PRECISIONS.contains(share)).ok_or_else(|| String::from("expected 1% to 50%"))
 }
 
 impl EffortArguments {
     /// The effort, which is `usual` unless options say otherwise.
     pub(crate) fn checked(&self, usual: Effort) -> Result<Effort, Failure> {
         let effort = if self.proof { Effort::proof() } else { usual };
+        let effort = self.precision.map_or(effort, |precision| effort.precise(precision));
         let Some(seconds) = self.live_seconds else { return Ok(effort) };
         check_seconds(seconds, LIVE_SECONDS_MOST)
             .map_err(|e| Failure::input(e.to_string().replace("--seconds", "--live-seconds")))?;
@@ -134,9 +150,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_precision_is_a_share_or_in_per_cent() {
+        assert_eq!(["10%", "0.1", "2.5 %", "50%"].map(share), [Ok(0.1), Ok(0.1), Ok(0.025), Ok(0.5)]);
+        assert!(["", "%", "10", "0", "51%", "nan", "-5%"].iter().all(|text| share(text).is_err()));
+    }
+
+    #[test]
     fn proof_takes_five_runs_of_30_s() {
         let checked = |proof, live_seconds| {
-            EffortArguments { seeds: String::from("1"), live_seconds, proof }.checked(Effort::quick())
+            EffortArguments { seeds: String::from("1"), live_seconds, proof, precision: None }.checked(Effort::quick())
         };
         let effort = |proof, live_seconds| checked(proof, live_seconds).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(effort(false, None), Effort::quick());

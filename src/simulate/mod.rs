@@ -1,7 +1,6 @@
 //! `tandem simulate`: delay against rate, and the capacity within a deadline, for several policies.
 
 mod inputs;
-mod pairs;
 mod simulation;
 
 use std::path::PathBuf;
@@ -11,7 +10,7 @@ use tandem_drive::live;
 use tandem_model::files::{Provenance, check_writable};
 use tandem_model::sched::PolicyKind;
 use tandem_model::sim::simulate;
-use tandem_model::study::{Gap, PolicyResults, gaps};
+use tandem_model::study::{Comparison, Gap, PolicyResults, gaps, in_pieces, paired};
 use tandem_model::traffic::Mode;
 
 use self::simulation::Simulation;
@@ -20,7 +19,7 @@ use super::output::{is_verbose, result, say, say_screen};
 use super::result_writer::ResultWriter;
 use super::run_logs::{KeptRuns, LogArguments};
 use super::settings::SetArguments;
-use super::{interrupts, origin};
+use super::{interrupts, origin, pairs};
 use crate::failure::Failure;
 use crate::options::arrivals::ArrivalArguments;
 use crate::options::machine::{ClusterArguments, FaultArguments, MachineProfileArgument};
@@ -115,7 +114,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     // Before this line, an interrupt has no results to keep.
     interrupts::catch();
     if !arguments.compare.is_empty() {
-        return pairs::run(&simulation);
+        return compare(&simulation);
     }
     let headed = simulation.say_title();
     let mut results = PolicyResults::default();
@@ -187,4 +186,22 @@ fn keep_logs(
         }
     }
     kept.finish(provenance)
+}
+
+/// Plays the pair, and prints and writes its differences.
+fn compare(simulation: &Simulation<'_>) -> Result<(), Failure> {
+    let Comparison { experiment, policies, objective, length, rates_qps, .. } = &simulation.comparison;
+    let pair = pairs::of_two(policies)?.map(AsRef::as_ref);
+    let rate_qps = pairs::one_rate(rates_qps.as_deref())?;
+    let headed = simulation.say_title();
+    let pieces = 3 * experiment.arrivals.len();
+    let found = in_pieces(&Bars::quiet(), "pairs", pieces, |done| {
+        paired(experiment, (*objective, *length), pair, rate_qps, done)
+    })?;
+    let mut kept = ResultWriter::new();
+    let names = pair.map(|policy| policy.name());
+    pairs::write(&mut kept, &simulation.arguments.out, &simulation.provenance(), names, &found);
+    let printed = say_screen(&pairs::table(names, &found, "seed"), "the folder of results");
+    let named = say(&format!("\n{}\n", kept.in_words()));
+    kept.finish().and(headed).and(printed).and(named)
 }

@@ -92,12 +92,7 @@ fn a_measured_speed_up_lets_live_queries_run_on_several_workers() {
 fn rows_of_a_replayed_gpu_say_so() {
     let _alone = crate::alone();
     let lab = tiny_lab();
-    let path = lab.path().join("cpu.workload.csv");
-    let mut workload = Workload::read(&path).unwrap();
-    for row in &mut workload.rows {
-        row.measured[Class::GPU] = Some(Measured { median_us: 50.0, spread_us: 0.0, device_us: None });
-    }
-    workload.write(&path).unwrap();
+    with_replayed_gpu(&lab.path().join("cpu.workload.csv"));
     let run = "--gpu replay --estimates oracle --policy gpu-only --rate 500 --num-queries 20";
     let (out, _) = tandem(lab.path(), &format!("{LIVE} {run}"), 0);
     let words = out.replace('\n', " ");
@@ -432,4 +427,47 @@ fn a_full_disk_and_a_vanished_folder_keep_what_was_measured() {
             assert_eq!(RunLog::read(&results.join("log.csv")).unwrap().0.rows.len(), 1500);
         }
     }
+}
+
+#[test]
+fn a_pair_of_policies_takes_turns_and_its_differences_are_written() {
+    let _alone = crate::alone();
+    let lab = tiny_lab();
+    with_replayed_gpu(&lab.path().join("cpu.workload.csv"));
+    let live = "live index --queries queries.tsv --gpu replay --estimates oracle --cpus 1 --rate 300 --num-queries 60 \
+                --deadline-ms 5000 --seeds 1:2 --out pair --compare cpu-only,mct";
+    let (out, err) = tandem(lab.path(), &format!("{live} --workload cpu.workload.csv"), 0);
+    let order: Vec<&str> = err
+        .lines()
+        .filter_map(|line| line.split_once(" of 8: ").map(|(_, rest)| rest.split(',').next().unwrap()))
+        .collect();
+    assert_eq!(order, [["cpu-only", "mct", "mct", "cpu-only"]; 2].concat(), "{err}");
+    let pairs = rows(&lab.path().join("pair/pairs.csv"));
+    let what: Vec<&str> = pairs.iter().map(|row| row["what"].as_str()).collect();
+    assert_eq!(what, ["throughput q/s", "mean ms", "p99 ms", "p99.9 ms", "longest ms"]);
+    assert!(pairs.iter().all(|row| row["seeds"] == "4" && row["first"] == "cpu-only" && !row["low"].is_empty()));
+    assert!(out.contains("mct against cpu-only") && out.contains("4 pairs"), "{out}");
+    tandem(lab.path(), &format!("{live} --workload cpu.workload.csv --policy mct"), 2);
+    let (_, err) = tandem(lab.path(), "live index --queries queries.tsv --gpu none --compare cpu-only", 2);
+    assert!(err.contains("--compare: expected two different policies"), "{err}");
+}
+
+#[test]
+fn a_sequential_search_says_what_it_reached_or_both_bounds() {
+    let _alone = crate::alone();
+    let lab = tiny_lab();
+    with_replayed_gpu(&lab.path().join("cpu.workload.csv"));
+    let question = "validate index --queries queries.tsv --workload cpu.workload.csv --limit 24 --gpu replay --cpus 1 --policy mct --seeds 1:3 --out precise \
+                    --objective miss-share=0.01 --deadline-ms 10 --live-seconds 0.3 --precision 20%";
+    let output = command(lab.path(), question).output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{err}");
+    let capacity = &rows(&lab.path().join("precise/validation_capacity.csv"))[0];
+    match capacity["half_width"].parse::<f64>() {
+        Ok(reached) => assert!(reached <= 0.2 || err.contains("reached of the 20 % asked for"), "{reached}: {err}"),
+        Err(_) => assert!(err.contains("no capacity was measured"), "{capacity:?}: {err}"),
+    }
+    let output = command(lab.path(), "capacity --precision 0").output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && err.contains("expected 1% to 50%"), "{err}");
 }

@@ -57,6 +57,7 @@ impl ServerAnswer {
             missed: None,
             pause_limited: None,
             sampled: sampled(profile, log_queries),
+            precision: None,
             gpu: "none",
         };
         Self { driven, runs: Vec::new(), last: None, rejected: 0, answers: (0, 0), caveats: Vec::new() }
@@ -90,6 +91,7 @@ pub fn find_answer(
         answer.caveats.push(String::from("no rate is low enough in simulation"));
         return Ok(());
     }
+    answer.driven.precision = question.effort.precision;
     let until = Instant::now() + question.effort.budget;
     let criterion = question.objective.within(question.deadline);
     let mut search = LiveSearch::new(predicted_qps, question.effort);
@@ -270,5 +272,6 @@ fn driven_run(
         fixed_loop: [Nanos::ZERO; 2],
         lag_p99: run.lateness_p99().unwrap_or_default(),
         service: Calibration::default(),
+        pair: None,
     })
 }

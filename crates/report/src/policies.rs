@@ -12,7 +12,6 @@ use super::number;
 use tandem_model::base::machine::Class;
 use tandem_model::base::stats::Interval;
 
-#[cfg(feature = "plots")]
 use super::figure::{LineChart, Point, Series, look_of};
 use super::priorities::{PriorityRow, priority_table, write_priorities};
 use super::row::row;
@@ -66,7 +65,7 @@ pub fn compare(
 }
 
 /// Writes summary.csv, priorities.csv, forecast.csv, capacity.csv, faults.csv and the figure delay.svg into `folder`, if there are such
-/// results. The figure needs a `origin` and the feature `plots`. Returns each result's name with its files. A failed
+/// results. The figure needs an `origin`. Returns each result's name with its files. A failed
 /// file does not prevent the others.
 pub fn write(
     comparison: &Comparison,

@@ -69,6 +69,7 @@ row! {
         work_ratio_gpu_1: Option<Digits<4>> = work(Class::GPU, 0..1),
         work_ratio_gpu_2: Option<Digits<4>> = work(Class::GPU, 1..2),
         work_ratio_gpu_3: Option<Digits<4>> = work(Class::GPU, 2..3),
+        pair: Option<u32> = run.pair,
     }
 }
 

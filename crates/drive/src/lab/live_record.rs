@@ -34,6 +34,7 @@ pub(super) struct LiveRecord {
     /// The end of the last gap, and the last arrival.
     gap_end: Nanos,
     last_arrival: Nanos,
+    /// All but the delays, which the judge counts.
     tally: Tally,
     /// The delays of each priority.
     levels: PriorityTally,
@@ -62,14 +63,14 @@ impl LiveRecord {
         gives_up: bool,
     ) -> Self {
         let judge = Judge::new(criterion, planned, rate_qps).with_priorities(priorities);
-        let (tally, levels, limit) = (Tally::counting(machine), PriorityTally::new(priorities), judge.limit());
+        let (tally, levels, limit) = (Tally::new(machine, 0), PriorityTally::new(priorities), judge.limit());
         let (waited, gap_end, last_arrival) = (judge.clone(), Nanos::ZERO, Nanos::ZERO);
         Self { judge, waited, gap_end, last_arrival, tally, levels, limit, gives_up }
     }
 
     /// The results of the run.
     pub(super) fn into_results(self, course: &Course) -> LiveResults {
-        let summary = self.tally.summary();
+        let summary = self.tally.summary_of(self.judge.delays());
         let busy = summary.map_or(0.0, |summary| {
             Class::ALL.map(|class| summary.utilisation[class]).into_iter().flatten().fold(0.0, f64::max)
         });
@@ -108,7 +109,7 @@ impl Sink for LiveRecord {
     #[inline]
     fn record(&mut self, row: &LogRow) {
         self.judge.record(row);
-        self.tally.record(row);
+        self.tally.record_the_rest(row);
         self.levels.record(row);
         self.last_arrival = self.last_arrival.max(row.arrival);
         if row.arrival < self.gap_end {

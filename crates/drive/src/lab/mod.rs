@@ -30,8 +30,8 @@ mod simulated_node;
 mod workload;
 
 pub use answer::{
-    Answer, Disagreement, Driven, DrivenRun, Effort, LiveCapacity, LiveSearch, Prediction, Question, Scope, Side, Vote,
-    find_answer,
+    Answer, Disagreement, Driven, DrivenRun, Effort, Estimate, LiveCapacity, LiveSearch, Prediction, Question, Scope,
+    Side, Vote, find_answer,
 };
 pub use calibration::{Calibration, ServiceRow, ServiceRun};
 pub use error::LabError;

@@ -309,6 +309,14 @@ impl Node {
         Ok(self.lane_pool.warm_up(time)?)
     }
 
+    /// The queries per second that the lanes of each class answer, as [`LanePool::flood`].
+    ///
+    /// # Errors
+    /// The first error of an executor.
+    pub fn flood(&mut self, queries: &PerClass<u32>, time: Duration) -> Result<PerClass<f64>, LabError> {
+        Ok(self.lane_pool.flood(queries, time)?)
+    }
+
     /// Serves a backlog of queries under a policy; returns the arrival rate and the outcome.
     ///
     /// The rate is 1.1 times `sustained_qps`, or twice the stability limit if that is unknown, so that lanes never

@@ -62,6 +62,11 @@ pub(super) struct Setup<'a, T, J, R> {
     pub(super) jobs: J,
 }
 
+/// Most queries of a run, about, whose work is compared with its prediction.
+const WEIGHED: usize = 1 << 17;
+/// Jobs that are made at a time.
+const GROUP: usize = 32;
+
 /// Drives jobs through the dispatcher to the lanes.
 pub(super) fn drive<C: Clock, T: ServiceTimes, J: ExactSizeIterator<Item = Job>, R: Record>(
     start_clock: impl FnOnce() -> C,
@@ -81,8 +86,9 @@ struct Driver<'a, C, T, J, R> {
     decisions: Decisions,
     dispatcher: Dispatcher<(Sampled, R)>,
     times: T,
-    /// Jobs not yet released: the next one, and the rest.
-    next_job: Option<Job>,
+    /// Jobs not yet released: a group that is there already, from `coming` on, and the rest.
+    group: Vec<Job>,
+    coming: usize,
     jobs: J,
     /// Recorded completions and the wake-up.
     queue: EventQueue,
@@ -118,6 +124,8 @@ struct Statistics {
     handoffs: PerClass<Histogram>,
     /// The rounds and batches to keep, and the number of rounds so far.
     sample: Sample,
+    /// The batches whose work is compared with its prediction.
+    weighed: Sample,
     rounds: Vec<Round>,
     num_rounds: u32,
     served: Vec<ServedBatch>,
@@ -142,7 +150,7 @@ impl Statistics {
 impl<'a, C: Clock, T: ServiceTimes, J: ExactSizeIterator<Item = Job>, R: Record> Driver<'a, C, T, J, R> {
     /// Reserves all memory of the run, then starts its clock.
     fn new(setup: Setup<'a, T, J, R>, start_clock: impl FnOnce() -> C) -> Self {
-        let Setup { model, lanes: all, costs, sleeper, times, dispatcher, mut jobs } = setup;
+        let Setup { model, lanes: all, costs, sleeper, times, dispatcher, jobs } = setup;
         let (planned, sample) = (jobs.len(), dispatcher.sink().0.sample());
         let kept = dispatcher.sink().0.expected(planned);
         let starts = all.iter().map(|lane| match lane {
@@ -158,6 +166,7 @@ impl<'a, C: Clock, T: ServiceTimes, J: ExactSizeIterator<Item = Job>, R: Record>
                 if has_class { Histogram::ready() } else { Histogram::default() }
             }),
             sample,
+            weighed: Sample::of(planned, WEIGHED),
             // Each job arrives and finishes; decisions are at most as many as events.
             rounds: room_for(
                 2 * kept,
@@ -185,11 +194,12 @@ impl<'a, C: Clock, T: ServiceTimes, J: ExactSizeIterator<Item = Job>, R: Record>
             batches_working: 0,
             last_end: Nanos::ZERO,
         };
-        Self {
+        let mut driver = Self {
             decisions: model.decisions(dispatcher.policy_name()),
             dispatcher,
             times,
-            next_job: jobs.next(),
+            group: Vec::with_capacity(GROUP),
+            coming: 0,
             jobs,
             queue: EventQueue::new(),
             actions: Vec::with_capacity(2 * num_lanes + 1),
@@ -199,7 +209,9 @@ impl<'a, C: Clock, T: ServiceTimes, J: ExactSizeIterator<Item = Job>, R: Record>
             lost_run: LostRun::default(),
             ending: Ending::Complete,
             clock: start_clock(),
-        }
+        };
+        driver.take_group();
+        driver
     }
 
     fn into_outcome(self, driver_time: Duration) -> LiveOutcome {
@@ -300,7 +312,7 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
     }
 
     fn next_arrival(&self) -> Option<Nanos> {
-        self.next_job.as_ref().filter(|_| self.goes_on()).map(|job| job.arrival)
+        self.group.get(self.coming).filter(|_| self.goes_on()).map(|job| job.arrival)
     }
 
     /// Takes in all events that are due and returns their numbers. The log gets the clock's time, not the due time:
@@ -335,20 +347,41 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
                     self.keep_law(woken);
                 }
                 Due::Arrival => {
-                    taken.arrivals += 1;
+                    // No other event is due before the first of these.
+                    let before = self.queue.peek().unwrap_or(Nanos::MAX);
                     self.release(now);
+                    taken.arrivals += 1;
+                    while due_now < C::MOST_AT_ONCE
+                        && self.next_arrival().is_some_and(|arrival| arrival <= now && arrival < before)
+                    {
+                        self.release(now);
+                        taken.arrivals += 1;
+                        due_now += 1;
+                    }
                 }
             }
         }
         taken
     }
 
+    /// Releases the next job.
+    #[inline]
     fn release(&mut self, now: Nanos) {
-        let Some(job) = self.next_job else { return };
-        self.next_job = self.jobs.next();
+        let Some(job) = self.group.get(self.coming) else { return };
+        self.coming += 1;
         self.seen.release(now.since(job.arrival), now);
         let arrived = self.dispatcher.arrive(now, job);
         self.keep_law(arrived);
+        if self.coming == self.group.len() {
+            self.take_group();
+        }
+    }
+
+    /// Makes the next jobs. They are read later, since reading a job that is still being written stalls the processor.
+    fn take_group(&mut self) {
+        self.coming = 0;
+        self.group.clear();
+        self.group.extend(self.jobs.by_ref().take(GROUP));
     }
 
     /// Takes the batches that a lane has completed, and counts them with their queries.
@@ -399,6 +432,8 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
             seen.handoffs[class].push(served.handoff());
             if seen.sample.keeps(number) {
                 seen.served.push(served);
+            }
+            if seen.weighed.keeps(number) {
                 let rows = self.dispatcher.rows(processor, number);
                 if let Some((work, predicted)) = self.lanes.work(&served, class, rows)
                     && self.dispatcher.helpers(processor).is_empty()

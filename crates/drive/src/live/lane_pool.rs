@@ -224,24 +224,40 @@ impl LanePool {
             for lane in workers(&mut self.lanes) {
                 lane.order(std::iter::once(row), 0, lanes);
             }
-            let waited = self.model.faults.lost_after;
             for lane in workers(&mut self.lanes) {
-                let since = Instant::now();
-                while lane.take_completion().is_none() {
-                    lane.wake_if_asleep();
-                    std::thread::yield_now();
-                    if since.elapsed().as_nanos() > u128::from(waited.0) {
-                        lane.give_up();
-                        return Err(LiveError::LaneHangs { processor: lane.threads.worker.processor, waited });
-                    }
-                }
-                lane.settle()?;
-                if let Some(Survived { what, .. }) = lane.take_survived().pop() {
-                    return Err(LiveError::LaneFailed { processor: lane.threads.worker.processor, what });
-                }
+                settle(lane, self.model.faults.lost_after)?;
             }
         }
         Ok(())
+    }
+
+    /// The queries per second that the lanes of each class answer if each of them always holds as many batches as it can, for
+    /// about `time`: what they can do without dispatcher and policy. A batch has `queries` queries, in the order of their rows.
+    ///
+    /// # Errors
+    /// The first error of any executor, even of one that has a fallback.
+    pub fn flood(&mut self, queries: &PerClass<u32>, time: Duration) -> Result<PerClass<f64>, LiveError> {
+        self.check_lanes()?;
+        let (rows, shared) = (self.queries.len() as u32, u32::from(self.model.parallelism.is_some()));
+        let (mut next, mut answered) = (0, PerClass::<f64>::default());
+        let began = Instant::now();
+        while began.elapsed() < time {
+            for (lane, (_, processor)) in self.lanes.iter_mut().zip(self.model.machine.processors()) {
+                let Lane::Worker(lane) = lane else { continue };
+                let batch = queries[processor.class];
+                lane.wake_if_asleep();
+                if lane.take_completion().is_some() {
+                    answered[processor.class] += f64::from(batch);
+                }
+                if lane.under_way() < processor.depth {
+                    lane.order((0..batch).map(|at| (next + at) % rows), 0, if batch == 1 { shared } else { 0 });
+                    next = (next + batch) % rows;
+                }
+            }
+        }
+        let seconds = began.elapsed().as_secs_f64();
+        workers(&mut self.lanes).try_for_each(|lane| settle(lane, self.model.faults.lost_after))?;
+        Ok(answered.map(|queries| queries / seconds))
     }
 
     /// Refuses a run if an earlier one gave a lane up: its thread may still be at an old batch.
@@ -397,6 +413,29 @@ impl LanePool {
     /// The parts that a run borrows separately: the model, the source of recorded times, recorded costs and lanes.
     pub(super) fn parts(&mut self) -> (&MachineModel, &MachineModel, &[PerClass<Cost>], &mut [Lane]) {
         (&self.model, &self.played, &self.recorded, &mut self.lanes)
+    }
+}
+
+/// Waits for all batches of a lane and for the comparison of their answers.
+fn settle(lane: &mut WorkerLane, waited: Nanos) -> Result<(), LiveError> {
+    let processor = lane.threads.worker.processor;
+    let mut since = Instant::now();
+    while lane.under_way() > 0 {
+        if lane.take_completion().is_some() {
+            since = Instant::now();
+            continue;
+        }
+        lane.wake_if_asleep();
+        std::thread::yield_now();
+        if since.elapsed().as_nanos() > u128::from(waited.0) {
+            lane.give_up();
+            return Err(LiveError::LaneHangs { processor, waited });
+        }
+    }
+    lane.settle()?;
+    match lane.take_survived().pop() {
+        Some(Survived { what, .. }) => Err(LiveError::LaneFailed { processor, what }),
+        None => Ok(()),
     }
 }
 

@@ -61,7 +61,7 @@ pub(super) struct Sample {
 
 impl Sample {
     /// Keeps at most `most` of `all` items, and at least about half as many.
-    fn of(all: usize, most: usize) -> Self {
+    pub(super) fn of(all: usize, most: usize) -> Self {
         let each = all.div_ceil(most.max(1)).next_power_of_two();
         Self { mask: u32::try_from(each - 1).unwrap_or(u32::MAX) }
     }
@@ -127,6 +127,13 @@ impl Sink for Sampled {
     fn record(&mut self, row: &LogRow) {
         if self.sample.keeps(row.batch) {
             self.log.rows.push(*row);
+        }
+    }
+
+    #[inline]
+    fn record_batch(&mut self, number: u32, rows: impl Iterator<Item = LogRow> + Clone) {
+        if self.sample.keeps(number) {
+            self.log.rows.extend(rows);
         }
     }
 

@@ -259,7 +259,7 @@ impl State {
             self.dispatcher.wake(now)?;
         }
         for job in self.arrived.drain(..) {
-            self.dispatcher.arrive(now, job)?;
+            self.dispatcher.arrive(now, &job)?;
         }
         if has_news { self.decide(now) } else { Ok(()) }
     }

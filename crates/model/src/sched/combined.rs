@@ -103,7 +103,7 @@ impl Combined {
 
     fn take(&mut self, job: &Job) {
         if let Some(class) = self.batching_class() {
-            self.waiting = self.waiting.without(job.predicted[class]);
+            self.waiting = self.waiting.without(BatchLoad::default().with(job.predicted[class]));
         }
     }
 
@@ -115,8 +115,10 @@ impl Combined {
             }
         }
         let load = self.limits.fill(jobs.iter_waiting(), lane, &self.forecast, now, batch);
-        for &id in batch.iter() {
-            self.take(jobs.job(id));
+        if self.batching_class() == Some(lane.class) {
+            self.waiting = self.waiting.without(load);
+        } else {
+            batch.iter().for_each(|&id| self.take(jobs.job(id)));
         }
         self.forecast.start(lane, &load, now);
         Next::Run

@@ -38,7 +38,7 @@ impl Inbox for VecDeque<Job> {
 
     fn hand_in<S: Sink>(&mut self, dispatcher: &mut Dispatcher<S>, now: Nanos) -> Result<(), LawBroken> {
         let Some(job) = self.pop_front() else { return Ok(()) };
-        dispatcher.arrive(now, job)
+        dispatcher.arrive(now, &job)
     }
 }
 

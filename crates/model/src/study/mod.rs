@@ -51,7 +51,7 @@ pub use forecast::Forecast;
 pub use gap::{Gap, gaps};
 pub use measured::never_measured;
 pub use objective::{Bound, Criterion, Objective, Unsteady, Verdict};
-pub use pairs::{Difference, paired};
+pub use pairs::{Difference, driven_pairs, paired};
 pub use peak::{Peak, avoids_peak, peak};
 pub use progress::{Progress, Silent, in_pieces};
 pub use simulated::{

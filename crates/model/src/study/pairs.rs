@@ -1,7 +1,7 @@
-//! Two policies on the same arrivals and queries: their differences, with intervals over seeds.
+//! Two policies on the same arrivals and queries: their differences, with intervals over seeds, or over pairs of live runs.
 //!
-//! Both policies play each seed's draws, so that most of the variation cancels in the ratio of their results. The intervals
-//! are Student's, of the logarithms of these ratios. Two capacities whose own intervals overlap may differ for certain.
+//! Both policies play each seed's draws, so that most of the variation cancels in the ratio of their results. Live runs take
+//! turns, A B B A, so that the machine's drift cancels, too. The intervals are Student's, of the logarithms of these ratios. Two capacities whose own intervals overlap may differ for certain.
 
 use rayon::prelude::*;
 
@@ -16,8 +16,16 @@ const CONFIDENCE: f64 = 0.95;
 /// The rate of the delays, as a share of the lower capacity, if none is given.
 const LOAD: f64 = 0.9;
 
-/// A quantity of delays: its name with its unit, and its value.
+/// A quantity of a run: its name with its unit, and its value.
 type Quantity = (&'static str, fn(&Summary) -> f64);
+
+const DELAYS: [Quantity; 4] = [
+    ("mean ms", |summary| summary.mean_ms),
+    ("p99 ms", |summary| summary.p99_ms),
+    ("p99.9 ms", |summary| summary.p999_ms),
+    ("longest ms", |summary| summary.max_ms),
+];
+const THROUGHPUT: Quantity = ("throughput q/s", |summary| summary.throughput_qps);
 
 /// The difference between two policies in one quantity.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +40,7 @@ pub struct Difference {
     pub share: f64,
     /// The 95 % interval of this share; `None` for fewer than two seeds.
     pub interval: Option<(f64, f64)>,
-    /// Number of seeds.
+    /// Number of seeds, or of pairs of live runs.
     pub seeds: usize,
 }
 
@@ -95,15 +103,18 @@ pub fn paired(
     let play = |policy| play_all(experiment, &[policy], &[rate_qps], 0.0, |_, _| true, done);
     let [first, second] = policies.map(play);
     let runs: Vec<[Summary; 2]> = first?.iter().zip(&second?).map(|(a, b)| [a.summary, b.summary]).collect();
-    let delays: [Quantity; 4] = [
-        ("mean ms", |summary| summary.mean_ms),
-        ("p99 ms", |summary| summary.p99_ms),
-        ("p99.9 ms", |summary| summary.p999_ms),
-        ("longest ms", |summary| summary.max_ms),
-    ];
-    let delays = delays.into_iter().filter_map(|(what, of)| {
+    Ok(capacity.into_iter().chain(differences(&DELAYS, rate_qps, &runs)).collect())
+}
+
+/// The differences in throughput and delays of pairs of live runs at a rate.
+#[must_use]
+pub fn driven_pairs(rate_qps: f64, runs: &[[Summary; 2]]) -> Vec<Difference> {
+    differences(&[THROUGHPUT], rate_qps, runs).chain(differences(&DELAYS, rate_qps, runs)).collect()
+}
+
+fn differences(of: &[Quantity], rate_qps: f64, runs: &[[Summary; 2]]) -> impl Iterator<Item = Difference> {
+    of.iter().filter_map(move |&(what, of)| {
         let pairs: Vec<[f64; 2]> = runs.iter().map(|pair| [of(&pair[0]), of(&pair[1])]).collect();
         Difference::of(what, Some(rate_qps), &pairs)
-    });
-    Ok(capacity.into_iter().chain(delays).collect())
+    })
 }

@@ -4,6 +4,7 @@
 //! ([`quantile`](crate::base::quantile)). In live runs and above four million queries it may be 1/4096 too long. Delay
 //! counts from the intended arrival. A query without an answer counts with its age at the end of the run.
 
+use crate::base::histogram::Histogram;
 use crate::base::machine::{Class, LaneFault, Machine, PerClass};
 use crate::base::time::Nanos;
 use crate::cost::{EnergyMeter, MachineModel};
@@ -133,12 +134,22 @@ impl Tally {
     /// The summary; `None` if no query has finished.
     #[must_use]
     pub fn summary(mut self) -> Option<Summary> {
+        let mut delays = std::mem::replace(&mut self.delays, Delays::with_room_for(0));
+        self.with_delays(delays.len(), |share| delays.nearest_rank(share))
+    }
+
+    /// The summary with percentiles of delays that were counted elsewhere; `None` if no query has finished.
+    #[must_use]
+    pub fn summary_of(self, delays: &Histogram) -> Option<Summary> {
+        self.with_delays(delays.len(), |share| delays.nearest_rank(share))
+    }
+
+    fn with_delays(self, delays: usize, mut percentile: impl FnMut(f64) -> Option<Nanos>) -> Option<Summary> {
         let queries = self.finished;
         if queries == 0 {
             return None;
         }
-        let delays = self.delays.len();
-        let mut percentile_ms = |share| self.delays.nearest_rank(share).map(Nanos::as_ms);
+        let mut percentile_ms = |share| percentile(share).map(Nanos::as_ms);
         let (p50_ms, p95_ms) = (percentile_ms(0.5)?, percentile_ms(0.95)?);
         let (p99_ms, p999_ms) = (percentile_ms(0.99)?, percentile_ms(0.999)?);
         let max_ms = percentile_ms(1.0)?;
@@ -169,13 +180,13 @@ impl Tally {
     }
 }
 
-impl Sink for Tally {
+impl Tally {
+    /// Adds a query whose delay is counted elsewhere.
     // Inlining lets the compiler skip unused fields of the row.
     #[inline(always)]
-    fn record(&mut self, row: &LogRow) {
+    pub fn record_the_rest(&mut self, row: &LogRow) {
         let delay = row.delay();
         self.finished += 1;
-        self.delays.push(delay);
         self.delay_sum += u128::from(delay.0);
         self.missed += usize::from(row.missed());
         self.stolen += usize::from(row.stolen);
@@ -197,6 +208,14 @@ impl Sink for Tally {
         self.first_arrival = self.first_arrival.min(row.arrival);
         self.last_finish = self.last_finish.max(row.finished);
         self.lag_max = self.lag_max.max(row.released.since(row.arrival));
+    }
+}
+
+impl Sink for Tally {
+    #[inline(always)]
+    fn record(&mut self, row: &LogRow) {
+        self.delays.push(row.delay());
+        self.record_the_rest(row);
     }
 
     fn shed(&mut self, _job: &ShedJob) {

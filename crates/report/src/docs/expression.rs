@@ -255,3 +255,15 @@ impl Parser<'_> {
         Ok(Value::Number(value))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_above_a_hundred_per_cent_is_a_multiple() {
+        let told = [(".1x", 0.234), ("+.1x", 0.234), (".1x", -0.5), (".1x", 845.8), (".1%", 845.8)];
+        let told = told.map(|(format, value)| shown(format, value).unwrap());
+        assert_eq!(told, ["23.4 %", "+23.4 %", "-50.0 %", "847 times", "84,580.0 %"]);
+    }
+}

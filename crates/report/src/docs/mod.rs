@@ -182,7 +182,7 @@ mod tests {
             ("table a.csv", "docs/page.md:2: the marker lacks the clause `columns`"),
             ("table a.csv; colums: policy", "docs/page.md:2: unknown clause `colums`"),
             ("table a.csv; where: policy = x; columns: policy", "docs/page.md:2: no row is left"),
-            ("table a.csv; columns: policy:5x", "docs/page.md:2: unknown format `5x`"),
+            ("table a.csv; columns: policy:5y", "docs/page.md:2: unknown format `5y`"),
             ("table a.csv; columns: (policy", "docs/page.md:2: expected `)`"),
         ] {
             let refused = rendered(&format!("Text\n<!-- {marker} -->\n<!-- end -->")).unwrap_err();

@@ -6,7 +6,7 @@ use tandem_model::base::time::Nanos;
 use tandem_model::sched::PolicyFactory;
 use tandem_model::sim::Arrivals;
 use tandem_model::study::forecast::{Forecast, Planned};
-use tandem_model::study::interval::{half_width, sampled, scatter};
+use tandem_model::study::interval::{Z, half_width, sampled, scatter};
 use tandem_model::study::{Progress, StudyError, Summary, Verdict};
 use tandem_model::traffic::ArrivalProcess;
 
@@ -48,6 +48,8 @@ pub struct DrivenRun {
     pub lag_p99: Nanos,
     /// The query costs of the run.
     pub service: Calibration,
+    /// The number of its pair, if it took turns with a run of another policy on the same arrivals.
+    pub pair: Option<u32>,
 }
 
 impl DrivenRun {
@@ -99,6 +101,8 @@ pub struct Driven {
     pub pause_limited: Option<f64>,
     /// The standard error of the mean cost of the driven queries, as a sample of the log.
     pub sampled: f64,
+    /// The precision of a sequential search.
+    pub precision: Option<f64>,
     /// The source of GPU lanes: `real`, `replay` or `none`.
     pub gpu: &'static str,
 }
@@ -127,9 +131,37 @@ impl Driven {
     #[must_use]
     pub fn capacity(&self) -> Option<LiveCapacity> {
         let (held, missed) = (self.held?, self.missed?);
-        let half_width = half_width(held.qps, missed.qps, self.machine_scatter(), self.sampled);
+        let (qps, half_width) = match self.precision {
+            // The runs' own scatter is in the estimate.
+            Some(_) => {
+                let estimate = self.votes().estimate();
+                (estimate.qps, estimate.half_width().hypot(Z * self.sampled))
+            }
+            None => (held.qps, half_width(held.qps, missed.qps, self.machine_scatter(), self.sampled)),
+        };
         let half_width = Some(half_width).filter(|_| self.runs.iter().all(|run| run.covered_share >= 1.0));
-        Some(LiveCapacity { qps: held.qps, missed_qps: missed.qps, half_width })
+        Some(LiveCapacity { qps, missed_qps: missed.qps, half_width })
+    }
+
+    /// The measured and the predicted summaries of its runs in pairs with another policy, by pair.
+    #[must_use]
+    pub fn pairs(&self, other: &Self) -> Vec<[[Summary; 2]; 2]> {
+        let of = |driven: &Self, pair: u32| {
+            let run = driven.runs.iter().find(|run| run.pair == Some(pair))?;
+            Some([run.summary?, run.predicted.as_ref()?.summary])
+        };
+        let of_pair = |pair| {
+            let ([measured, predicted], [other_measured, other_predicted]) = (of(self, pair)?, of(other, pair)?);
+            Some([[measured, other_measured], [predicted, other_predicted]])
+        };
+        (1..=2).filter_map(of_pair).collect()
+    }
+
+    /// The votes of all runs.
+    fn votes(&self) -> LiveSearch {
+        let mut search = LiveSearch::new(self.predicted.qps(), Effort::usual());
+        self.runs.iter().for_each(|run| search.note(run.qps, run.vote()));
+        search
     }
 
     /// The range of the prediction error: relative to the failed rate and to the rate that held.
@@ -143,9 +175,7 @@ impl Driven {
     /// What is known of the capacity, by however few runs: see [`LiveSearch::bounds`].
     #[must_use]
     pub fn bounds(&self) -> [Option<Side>; 2] {
-        let mut search = LiveSearch::new(self.predicted.qps(), Effort::usual());
-        self.runs.iter().for_each(|run| search.note(run.qps, run.vote()));
-        search.bounds()
+        self.votes().bounds()
     }
 
     /// The highest rate up to which runs kept their throughput; 0 without any.
@@ -157,7 +187,8 @@ impl Driven {
     /// A search for the rate up to which throughput is kept, after the runs so far.
     #[must_use]
     pub fn throughput_search(&self, effort: Effort) -> LiveSearch {
-        let mut search = LiveSearch::new(self.predicted.qps(), Effort { needed: 1, all: false, ..effort });
+        let mut search =
+            LiveSearch::new(self.predicted.qps(), Effort { needed: 1, all: false, precision: None, ..effort });
         self.runs.iter().for_each(|run| search.note(run.qps, if run.kept_up { Vote::Held } else { Vote::Missed }));
         search
     }
@@ -257,7 +288,7 @@ impl LiveRuns<'_> {
     }
 
     /// Drives a run, and returns its vote; `None` if it was cut short.
-    fn drive(&mut self, qps: f64, driven: &mut Driven) -> Result<Option<Vote>, LabError> {
+    pub(super) fn drive(&mut self, qps: f64, driven: &mut Driven) -> Result<Option<Vote>, LabError> {
         let Question { deadline, objective, process, .. } = self.question;
         let criterion = objective.within(*deadline);
         let seconds = self.seconds(qps);
@@ -297,6 +328,7 @@ impl LiveRuns<'_> {
             fixed_loop: [before, after],
             lag_p99: outcome.lag.p99,
             service,
+            pair: None,
         };
         self.seed = self.seed.wrapping_add(1);
         self.progress.told(&format!("{what}: {}; {}", run.words(), load.words()));

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! For an answer, the best policy is driven live. The second one follows if its prediction exceeds the live capacity of
-//! the first. For a validation, all policies are driven. Each live run has a forecast. Predictions do not see
+//! the first. For a validation, all policies are driven; the first two then take turns, A B B A, at one rate. Each live run has a forecast. Predictions do not see
 //! the driven data: live runs have other seeds. If the log is large enough, they also have other queries.
 
 mod drive;
@@ -17,7 +17,7 @@ mod search;
 
 pub use drive::{Driven, DrivenRun, LiveCapacity};
 pub use predict::Disagreement;
-pub use search::{LiveSearch, Side, Vote};
+pub use search::{Estimate, LiveSearch, Side, Vote};
 
 use std::time::{Duration, Instant};
 
@@ -66,19 +66,37 @@ pub struct Effort {
     pub apart: f64,
     /// Time for the live runs: in total for an answer, per policy for a validation.
     pub budget: Duration,
+    /// The half-width of the 90 % interval at which a [sequential search](LiveSearch) ends, as a share.
+    pub precision: Option<f64>,
 }
 
 impl Effort {
     /// Two of three runs of 10 s per side, 5 % apart: about two minutes.
     #[must_use]
     pub fn usual() -> Self {
-        Self { run_s: 10.0, of: 3, needed: 2, all: false, apart: 0.05, budget: Duration::from_secs(130) }
+        Self {
+            run_s: 10.0,
+            of: 3,
+            needed: 2,
+            all: false,
+            apart: 0.05,
+            budget: Duration::from_secs(130),
+            precision: None,
+        }
     }
 
     /// Five runs of 30 s per side, 2.5 % apart: about ten minutes.
     #[must_use]
     pub fn proof() -> Self {
-        Self { run_s: 30.0, of: 5, needed: 3, all: true, apart: 0.025, budget: Duration::from_secs(900) }
+        Self {
+            run_s: 30.0,
+            of: 5,
+            needed: 3,
+            all: true,
+            apart: 0.025,
+            budget: Duration::from_secs(900),
+            precision: None,
+        }
     }
 
     /// Two of three runs of 3 s per side, 5 % apart: half a minute per policy.
@@ -93,6 +111,12 @@ impl Effort {
     pub fn seconds(&self, criterion: &Criterion, qps: f64) -> f64 {
         let told_s = (RunLength::told_by(criterion) as f64 / qps).min(MOST_TIMES * self.run_s);
         self.run_s.max(LEAST_LIMITS * criterion.limit.as_secs()).max(told_s)
+    }
+
+    /// As many runs as a precision needs, in at most four times the time.
+    #[must_use]
+    pub fn precise(self, precision: f64) -> Self {
+        Self { of: 1, needed: 1, precision: Some(precision), budget: 4 * self.budget, ..self }
     }
 
     /// This effort with another run length; the budget is scaled in proportion.
@@ -143,6 +167,9 @@ const LEAST_LIMITS: f64 = 5.0;
 const MOST_TIMES: f64 = 3.0;
 /// Duration of the warm-up, in which clocks rise from idle.
 const WARM_UP: Duration = Duration::from_millis(200);
+/// The rate of pairs, as a share of the lower predicted capacity, and how far their seed is from those of other runs.
+const PAIR_LOAD: f64 = 0.8;
+const PAIR_SEEDS: u64 = 1 << 32;
 /// Most policies that are driven for an answer.
 const MOST_DRIVEN: usize = 2;
 
@@ -199,6 +226,7 @@ fn find(
             missed: None,
             pause_limited: None,
             sampled: sampled_queries(node, question.log_queries),
+            precision: question.effort.precision,
             gpu: node.lane_pool().gpu().name(),
         };
         let loads: &[f64] = if scope == Scope::All { &question.loads } else { &[] };
@@ -218,6 +246,22 @@ fn find(
             answer.driven.push(driven);
         }
         done?;
+    }
+    if let (Scope::All, [first, second, ..], [a, b, ..]) = (scope, &predicted[..], &mut answer.driven[..])
+        && [&a.policy, &b.policy] == [first, second].map(|one| one.policy.name())
+    {
+        // Drift cancels in the ratios of runs that take turns, with equal arrivals.
+        let qps = PAIR_LOAD * a.predicted.qps().min(b.predicted.qps());
+        for (number, at) in [(1, 0), (1, 1), (2, 1), (2, 0)] {
+            let (policy, driven) = if at == 0 { (first.policy, &mut *a) } else { (second.policy, &mut *b) };
+            let (seed, service, until) = (first_seed.wrapping_add(PAIR_SEEDS), &mut answer.service, Instant::now());
+            let mut runs = LiveRuns { node, policy, question, progress, seed, began, until, service };
+            let known = driven.runs.len();
+            runs.drive(qps, driven)?;
+            driven.runs[known..].iter_mut().for_each(|run| run.pair = Some(number));
+        }
+        forecast_runs(node, first, question, a)?;
+        forecast_runs(node, second, question, b)?;
     }
     go_on()
 }

@@ -11,6 +11,10 @@
 //! A run that missed only because the machine [paused](crate::lab::is_paused) is driven again, up to five times: three of
 //! them decide. A run that misses otherwise ends this. If pauses decide at the start, the next rate is a fifth of it. If they
 //! decide there, too, no rate holds, whatever its load: the policy is *pause-limited*.
+//!
+//! With a [precision](Effort::precision) the search is sequential. All runs together say where the capacity may be: a run
+//! holds with a probability that falls from 1 to 0 around it, over a width that is not known either. The next run is at the
+//! median of the capacity, where it says most. The search ends when the 90 % interval is as narrow as asked for.
 
 use super::Effort;
 
@@ -21,6 +25,16 @@ const LOWEST: f64 = 0.02;
 const MOST_PAUSED: u32 = 5;
 /// The share of the starting rate at which pauses decide about all rates.
 const PAUSED_SHARE: f64 = 0.2;
+
+/// Scale of the prior: half of all predictions are wrong by less than this, as a logarithm. Large errors stay possible.
+const PRIOR: f64 = 0.3;
+/// Widths over which runs hold or miss by chance, as scales of a logistic curve.
+const WIDTHS: [f64; 5] = [0.005, 0.015, 0.03, 0.06, 0.12];
+/// The share of the runs that say nothing of their rate.
+const STRAY: f64 = 0.04;
+/// Capacities that are looked at: up to this factor from the start, as a logarithm, in steps.
+const REACH: f64 = 4.0;
+const STEP: f64 = 0.0025;
 
 /// The vote of a run on its rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +84,25 @@ impl Side {
     /// Whether it is on the side of misses by pauses alone.
     fn is_paused(&self) -> bool {
         self.has_missed() && self.paused == self.missed
+    }
+}
+
+/// What runs say of a capacity, in queries per second: the median and the 90 % interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The median.
+    pub qps: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+}
+
+impl Estimate {
+    /// The half-width of the interval, as a share of the median.
+    #[must_use]
+    pub fn half_width(&self) -> f64 {
+        (self.high / self.qps).max(self.qps / self.low) - 1.0
     }
 }
 
@@ -159,6 +192,9 @@ impl LiveSearch {
         if let Some(open) = self.rates.iter().find(|rate| rate.is_open()) {
             return Some(open.qps);
         }
+        if let (Some(precision), false) = (self.effort.precision, self.pauses_decide()) {
+            return self.most_telling(precision);
+        }
         let (held, missed) = match (self.held(), self.missed()) {
             (None, None) => return Some(self.start_qps),
             (Some(held), None) => {
@@ -183,6 +219,66 @@ impl LiveSearch {
         [held, missed].iter().find(|side| lacks(side) > 0).map(|side| side.qps)
     }
 
+    /// Whether no rate held, and the lowest one only missed because of pauses.
+    fn pauses_decide(&self) -> bool {
+        self.held().is_none() && self.missed().is_some_and(|low| low.is_paused())
+    }
+
+    /// The rate, of a grid, at the median of the capacity; `None` once the interval is narrow enough, or far below the start.
+    fn most_telling(&self, precision: f64) -> Option<f64> {
+        let estimate = self.estimate();
+        if self.has_both() && estimate.half_width() <= precision {
+            return None;
+        }
+        // Several runs at a rate are easier to read than as many at rates next to each other.
+        let grid = precision.ln_1p() / 3.0;
+        let qps = self.start_qps * (((estimate.qps / self.start_qps).ln() / grid).round() * grid).exp();
+        (qps >= LOWEST * self.start_qps).then_some(qps)
+    }
+
+    /// Whether some run held and some missed without a pause.
+    #[must_use]
+    pub fn has_both(&self) -> bool {
+        self.rates.iter().any(|rate| rate.held > 0) && self.rates.iter().any(|rate| rate.missed > rate.paused)
+    }
+
+    /// What all runs say of the capacity. Paused runs do not count, unless they decide their rate.
+    #[must_use]
+    pub fn estimate(&self) -> Estimate {
+        let votes = |rate: &Side| (rate.qps / self.start_qps).ln();
+        let rates: Vec<(f64, i32, i32)> = self
+            .rates
+            .iter()
+            .map(|rate| {
+                let paused = if rate.is_paused() { 0 } else { rate.paused };
+                (votes(rate), rate.held as i32, (rate.missed - paused) as i32)
+            })
+            .collect();
+        let steps = (REACH / STEP) as i32;
+        let at = |step: i32| f64::from(step) * STEP;
+        let weight = |step: i32| {
+            let likelihood = |width: f64| {
+                let holds = |rate: f64| 0.5 * STRAY + (1.0 - STRAY) / (1.0 + ((rate - at(step)) / width).exp());
+                rates
+                    .iter()
+                    .map(|&(rate, held, missed)| holds(rate).powi(held) * (1.0 - holds(rate)).powi(missed))
+                    .product::<f64>()
+            };
+            WIDTHS.map(likelihood).iter().sum::<f64>() / (1.0 + (at(step) / PRIOR).powi(2))
+        };
+        let weights: Vec<f64> = (-steps..=steps).map(weight).collect();
+        let all: f64 = weights.iter().sum();
+        let quantile = |share: f64| {
+            let mut below = 0.0;
+            let place = weights.iter().position(|weight| {
+                below += weight;
+                below >= share * all
+            });
+            self.start_qps * at(place.unwrap_or(0) as i32 - steps).exp()
+        };
+        Estimate { qps: quantile(0.5), low: quantile(0.05), high: quantile(0.95) }
+    }
+
     /// The relative distance to the next rate after `before` rates on that side.
     fn step(&self, before: usize) -> f64 {
         self.effort.apart * 2_f64.powi(before.min(4) as i32)
@@ -191,6 +287,8 @@ impl LiveSearch {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use tandem_model::base::random::Random;
 
@@ -314,5 +412,59 @@ mod tests {
         assert!(search.next(99).is_some_and(|qps| qps > 1000.0 && qps < 1100.0));
         search.drifts(0.12);
         assert_eq!(search.next(99), Some(1000.0));
+    }
+    proptest! {
+        /// Runs hold below the capacity times some noise. A few are disturbed, and say anything.
+        #[test]
+        fn a_sequential_search_ends_with_both_bounds_and_mostly_with_the_precision(
+            (factor, noise, precision, seed) in (0.2..4.0_f64, 0.0..0.08_f64, 0.05..0.2_f64, any::<u64>()),
+        ) {
+            let (capacity, mut random) = (1000.0 * factor, Random::new(seed, 0));
+            let mut search = LiveSearch::new(1000.0, Effort::usual().precise(precision));
+            let mut runs = 0;
+            while let Some(qps) = search.next(200 - runs) {
+                let speed = 1.0 + noise * (12.0_f64).sqrt() * (random.unit() - 0.5);
+                let holds = if random.unit() < 0.02 { random.unit() < 0.5 } else { qps <= capacity * speed };
+                search.note(qps, if holds { Vote::Held } else { Vote::Missed });
+                runs += 1;
+            }
+            let estimate = search.estimate();
+            prop_assert!(search.has_both() && estimate.low <= estimate.qps && estimate.qps <= estimate.high);
+            prop_assert!(runs == 200 || estimate.half_width() <= precision, "{runs}: {estimate:?}");
+            prop_assert!(runs < 120, "{runs} runs: {estimate:?}");
+            // The interval is of 90 %; twice as wide, it nearly always contains the capacity.
+            let off = (estimate.qps / capacity).ln().abs();
+            prop_assert!(off <= 3.0 * precision.ln_1p() + 0.01, "{capacity}: {estimate:?} after {runs}");
+        }
+    }
+
+    #[test]
+    fn intervals_of_sequential_searches_contain_the_capacity_as_often_as_they_say() {
+        let mut random = Random::new(3, 0);
+        let (mut within, mut all_runs) = (0, 0);
+        for _ in 0..200 {
+            let capacity = 1000.0 * (1.2 * (random.unit() - 0.5)).exp();
+            let mut search = LiveSearch::new(1000.0, Effort::usual().precise(0.1));
+            while let Some(qps) = search.next(99) {
+                let noise = (0..4).map(|_| random.unit() - 0.5).sum::<f64>() * 0.05 * 3.0_f64.sqrt();
+                search.note(qps, if qps <= capacity * noise.exp() { Vote::Held } else { Vote::Missed });
+                all_runs += 1;
+            }
+            let Estimate { low, high, .. } = search.estimate();
+            within += usize::from(low <= capacity && capacity <= high);
+        }
+        assert!((165..=200).contains(&within) && all_runs < 200 * 15, "{within} of 200, {all_runs} runs");
+    }
+
+    #[test]
+    fn pauses_say_nothing_to_a_sequential_search() {
+        let mut search = LiveSearch::new(1000.0, Effort::usual().precise(0.1));
+        let before = search.estimate();
+        search.note(1000.0, Vote::Paused);
+        assert_eq!((search.estimate(), search.next(99)), (before, Some(1000.0)));
+        (0..2).for_each(|_| search.note(1000.0, Vote::Paused));
+        assert_eq!(search.next(99), Some(200.0));
+        (0..3).for_each(|_| search.note(200.0, Vote::Paused));
+        assert!(search.next(99).is_none() && search.is_pause_limited());
     }
 }

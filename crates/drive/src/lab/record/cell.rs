@@ -115,6 +115,8 @@ pub struct Cell {
     pub arrival_ns: Option<Number>,
     pub batch_ns: Option<Number>,
     pub answer_ns: Option<Number>,
+    /// The number of its pair: runs of two policies in turns, on the same arrivals.
+    pub pair: Option<u32>,
 }
 
 impl Record for Cell {
@@ -141,6 +143,7 @@ impl Record for Cell {
         "arrival_ns",
         "batch_ns",
         "answer_ns",
+        "pair",
     ];
 }
 

@@ -202,6 +202,7 @@ impl OfNode<'_> {
             arrival_ns: ns(dispatcher.arrival),
             batch_ns: ns(dispatcher.batch),
             answer_ns: ns(dispatcher.answer),
+            pair: run.pair,
         }
     }
 }

@@ -87,7 +87,7 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
         *grown = if backlog > *before { *grown + 1 } else { 0 };
         *before = backlog;
         let Some(late_after) = self.dispatcher.sink().1.late_after() else { return false };
-        if self.lost_run.grown < GROWN_LOOKS || self.next_job.is_none() {
+        if self.lost_run.grown < GROWN_LOOKS || self.coming == self.group.len() {
             return false;
         }
         let overdue = self.dispatcher.unfinished().filter(|job| now.since(job.arrival) > late_after).count();

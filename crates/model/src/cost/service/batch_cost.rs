@@ -91,19 +91,18 @@ impl BatchLoad {
         }
     }
 
-    /// The load without one of its queries. `longest` and `shortest` stay while others are left, since the new ones are
+    /// The load without some of its queries. `longest` and `shortest` stay while others are left, since the new ones are
     /// unknown.
     #[must_use]
-    pub fn without(self, cost: Cost) -> Self {
-        if self.queries <= 1 {
+    pub fn without(self, some: Self) -> Self {
+        if self.queries <= some.queries {
             return Self::default();
         }
         Self {
-            queries: self.queries - 1,
-            alone: self.alone - cost.alone,
-            longest: self.longest,
-            shortest: self.shortest,
-            added: self.added - cost.added,
+            queries: self.queries - some.queries,
+            alone: self.alone - some.alone,
+            added: self.added - some.added,
+            ..self
         }
     }
 }

@@ -233,12 +233,12 @@ impl<S: Sink> Dispatcher<S> {
     /// # Errors
     /// If the loop breaks the order of time or of jobs.
     #[inline(always)]
-    pub fn arrive(&mut self, now: Nanos, job: Job) -> Result<(), LawBroken> {
+    pub fn arrive(&mut self, now: Nanos, job: &Job) -> Result<(), LawBroken> {
         let expected = self.jobs.next_id();
         if job.id != expected {
             return Err(self.broken(format!("job {} arrived where job {expected} was due", job.id)));
         }
-        self.arrive_made(now, job.arrival, |_| job)
+        self.arrive_made(now, job.arrival, |_| *job)
     }
 
     /// Adds a job that arrived at `arrival` and is built in place from its number, since it is read at once.
@@ -276,14 +276,15 @@ impl<S: Sink> Dispatcher<S> {
             return Err(self.broken(format!("processor {processor} finished, but nothing ran on it")));
         };
         self.running -= jobs.len();
-        for &id in jobs {
-            self.jobs.finish(id);
-            let job = self.jobs.job(id);
-            self.sink.record(&LogRow {
+        jobs.iter().for_each(|&id| self.jobs.finish(id));
+        let table = &self.jobs;
+        let rows = jobs.iter().map(|&id| {
+            let job = table.job(id);
+            LogRow {
                 job: id,
                 query: job.query,
                 arrival: job.arrival,
-                released: self.jobs.released(id),
+                released: table.released(id),
                 started,
                 finished: now,
                 processor,
@@ -296,8 +297,9 @@ impl<S: Sink> Dispatcher<S> {
                 again,
                 lanes,
                 helped,
-            });
-        }
+            }
+        });
+        self.sink.record_batch(number, rows);
         let lanes = self.policy.finished(lane, jobs, &self.jobs, now.since(started), now);
         let ended = jobs.len();
         self.jobs.leave();

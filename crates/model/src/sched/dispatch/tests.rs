@@ -44,7 +44,7 @@ fn job(id: u32) -> Job {
 fn handle(dispatcher: &mut Dispatcher, now: u64, event: Event, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
     let now = Nanos(now);
     match event {
-        Arrive(id) => dispatcher.arrive(now, job(id))?,
+        Arrive(id) => dispatcher.arrive(now, &job(id))?,
         Finish(processor) => {
             dispatcher.finish(now, ProcessorId(processor))?;
         }
@@ -152,7 +152,7 @@ fn a_query_is_shared_if_lanes_help_it_or_may_join_it_later() {
         let model = MachineModel { parallelism, ..Machine::new(2, 0).into() };
         let policy = kind.with(PolicyOptions::default()).build(&model).unwrap();
         let mut dispatcher = Dispatcher::new(&model.machine, policy, 2).sharing_jobs();
-        (0..jobs).for_each(|id| dispatcher.arrive(Nanos(1), job(id)).unwrap());
+        (0..jobs).for_each(|id| dispatcher.arrive(Nanos(1), &job(id)).unwrap());
         dispatcher.decide(Nanos(1), &mut Vec::new()).unwrap();
         dispatcher.shared_lanes(ProcessorId(0))
     };

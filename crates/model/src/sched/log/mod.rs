@@ -130,6 +130,16 @@ pub trait Sink {
     /// Takes the row of a finished job; rows come in order of finish.
     fn record(&mut self, row: &LogRow);
 
+    /// Takes the rows of the batch of this number, which has finished. A sink that keeps only some batches makes no rows of
+    /// the others.
+    #[inline]
+    fn record_batch(&mut self, _number: u32, rows: impl Iterator<Item = LogRow> + Clone)
+    where
+        Self: Sized,
+    {
+        rows.for_each(|row| self.record(&row));
+    }
+
     /// Takes a dropped job, which has no row.
     fn shed(&mut self, job: &ShedJob);
 
@@ -143,6 +153,12 @@ impl<A: Sink, B: Sink> Sink for (A, B) {
     fn record(&mut self, row: &LogRow) {
         self.0.record(row);
         self.1.record(row);
+    }
+
+    #[inline]
+    fn record_batch(&mut self, number: u32, rows: impl Iterator<Item = LogRow> + Clone) {
+        self.0.record_batch(number, rows.clone());
+        self.1.record_batch(number, rows);
     }
 
     fn shed(&mut self, job: &ShedJob) {
@@ -167,6 +183,11 @@ impl<S: Sink> Sink for &mut S {
     #[inline]
     fn record(&mut self, row: &LogRow) {
         S::record(self, row);
+    }
+
+    #[inline]
+    fn record_batch(&mut self, number: u32, rows: impl Iterator<Item = LogRow> + Clone) {
+        S::record_batch(self, number, rows);
     }
 
     fn shed(&mut self, job: &ShedJob) {

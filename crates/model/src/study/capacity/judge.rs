@@ -163,6 +163,12 @@ impl Judge {
         (0..MOST_BOUNDS).find(|&i| late(i) > self.allowed[i])
     }
 
+    /// The delays of all queries that were sent.
+    #[must_use]
+    pub fn delays(&self) -> &Histogram {
+        &self.delays
+    }
+
     /// Whether too many queries are late, including `overdue` unanswered ones.
     #[must_use]
     pub fn is_lost(&self, overdue: usize) -> bool {
