@@ -8,8 +8,6 @@ use clap::{Arg, ArgMatches, Command};
 use tandem_engine::index::FILE_NAME;
 use tandem_model::files::{FolderLock, protect_input};
 
-use crate::failure::Failure;
-
 /// Arguments of all commands that name outputs.
 const OUTPUTS: [&str; 7] = ["out", "perfetto", "samples", "report", "folder", "permutation_out", "queries_out"];
 /// Arguments whose folders are collections: every file in them is read.
@@ -27,7 +25,7 @@ pub(super) fn has_option(id: &str) -> bool {
 /// input unless its argument names an output, so that no new option can be forgotten.
 ///
 /// Locks the folder of results, if the command has one. Parts of a sweep share theirs, and an index is locked by its writer.
-pub(super) fn protect(program: &Command, matches: &ArgMatches) -> Result<Option<FolderLock>, Failure> {
+pub(super) fn protect(program: &Command, matches: &ArgMatches) -> Result<Option<FolderLock>, String> {
     let (mut command, mut called, mut name) = (program, matches, "");
     while let Some((below_name, below)) = called.subcommand() {
         command = command.find_subcommand(below_name).unwrap_or(command);
@@ -60,5 +58,5 @@ pub(super) fn protect(program: &Command, matches: &ArgMatches) -> Result<Option<
     let has_results = has_results && name != "sweep";
     let Some(folder) = has_results.then(|| called.get_one::<PathBuf>("out")).flatten() else { return Ok(None) };
     let lock = FolderLock::take(folder);
-    lock.map(Some).map_err(|e| Failure::input(format!("{}: {e}", folder.display())))
+    lock.map(Some).map_err(|e| format!("{}: {e}", folder.display()))
 }

@@ -145,9 +145,9 @@ fn main() -> ExitCode {
     format::begin(&matches);
     let folder = match inputs::protect(&command(), &matches) {
         Ok(folder) => folder,
-        Err(failure) => {
-            errln!("error: {failure}");
-            return failure.code();
+        Err(message) => {
+            errln!("error: {message}");
+            return Failure::input(message).code();
         }
     };
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());

@@ -7,11 +7,9 @@ use tandem_model::sched::PolicyKind;
 
 use crate::number::text;
 use crate::plot::look::LOOKS;
+pub use crate::plot::look::Look;
 use crate::plot::paper::{TICK, drawn, paragraph};
 use crate::text::escaped;
-
-/// Numbers of a colour and of a marker, each modulo the number of them.
-pub type Look = (usize, usize);
 
 /// The signs of a series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

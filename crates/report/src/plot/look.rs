@@ -2,6 +2,9 @@
 
 use plotters::style::RGBColor;
 
+/// Numbers of a colour and of a marker, each modulo the number of them.
+pub type Look = (usize, usize);
+
 /// Colours of series on white paper, beginning with those of Okabe and Ito, some of them darkened.
 const LIGHT: [u32; 16] = [
     0x00_72B2, 0xD5_5E00, 0x00_8A64, 0xB8_478F, 0xA8_7900, 0x2B_93C9, 0x46_4646, 0x88_2255, 0x73_7300, 0x44_3399,

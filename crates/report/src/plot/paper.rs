@@ -9,8 +9,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::axis::Axis;
-use super::look::{GRID, INK, MARKERS, PAPER, shade};
-use crate::figure::Look;
+use super::look::{GRID, INK, Look, MARKERS, PAPER, shade};
 use crate::text::wrapped;
 
 pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
