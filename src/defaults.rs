@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use tandem_drive::lab::{self};
 use tandem_engine::corpus::Tokenizer;
 use tandem_engine::index::{Bm25, Index};
-use tandem_engine::indexing::synth::{SynthOptions, build_synthetic, draw_queries};
+use tandem_engine::indexing::synth::{SynthOptions, build_synthetic};
 use tandem_engine::query::{LogOptions, Query, prepare_queries};
 use tandem_engine::search::ExecError;
 use tandem_engine::search::gpu::{GpuExecutor, GpuMemory};
@@ -22,7 +22,7 @@ use tandem_report::number::counted;
 /// Number of documents of the default index: it is made in seconds, and queries take hundreds of microseconds.
 pub(super) const DEFAULT_DOCS: u32 = 1_000_000;
 /// Number of queries drawn with a synthetic index.
-const QUERIES: usize = 1000;
+pub(super) const QUERIES: usize = 1000;
 /// Folder of the default index.
 const DEFAULT_FOLDER: &str = "out/validate/index";
 
@@ -58,21 +58,6 @@ pub(super) fn synthetic_index(folder: &Path, docs: u32, seed: u64) -> Result<(Ar
         report.seconds
     );
     Ok((Arc::new(Index::open(&folder)?), queries))
-}
-
-/// The log of a synthetic index with at least `limit` queries: its own log if that is long enough, else a longer one in the
-/// same folder.
-pub(super) fn synthetic_log(log: &Path, docs: u32, seed: u64, limit: usize) -> Result<PathBuf, Failure> {
-    if limit <= QUERIES {
-        return Ok(log.to_owned());
-    }
-    let longer = log.with_file_name(format!("queries-{limit}.tsv"));
-    if !longer.exists() {
-        let mut options = SynthOptions::new(docs, seed);
-        options.num_queries = limit;
-        draw_queries(&options, &longer)?;
-    }
-    Ok(longer)
 }
 
 /// The queries of a log, tokenized like the index. Prints the recognised form and the dropped terms to standard error.

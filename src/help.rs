@@ -15,7 +15,7 @@ const HEADINGS: [(&str, &[&str]); 9] = [
     ]),
     ("Input", &[
         "queries", "log_format", "column", "workload", "docs", "data", "text", "page_rank", "qrels", "catalogue",
-        "index_gb", "results", "recorded",
+        "index_gb", "results", "recorded", "given_costs",
     ]),
     ("Text", &["tokenizer", "stem", "stop_words", "duplicates", "bytes", "mean_length", "vocabulary", "clustering", "correlation"]),
     ("Ranking", &["k1", "b", "idf", "impacts"]),

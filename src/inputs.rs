@@ -58,5 +58,5 @@ pub(super) fn protect(program: &Command, matches: &ArgMatches) -> Result<Option<
     let has_results = has_results && name != "sweep";
     let Some(folder) = has_results.then(|| called.get_one::<PathBuf>("out")).flatten() else { return Ok(None) };
     let lock = FolderLock::take(folder);
-    lock.map(Some).map_err(|e| format!("{}: {e}", folder.display()))
+    lock.map_err(|e| format!("{}: {e}", folder.display()))
 }

@@ -150,7 +150,13 @@ fn main() -> ExitCode {
             return Failure::input(message).code();
         }
     };
-    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
+    let arguments = match Arguments::from_arg_matches(&matches) {
+        Ok(arguments) => arguments,
+        Err(e) => {
+            drop(folder);
+            e.exit()
+        }
+    };
     let done = arguments.command.run();
     // For programs, the lack of an answer is a result.
     let printed = if done.as_ref().is_err_and(|failure| !failure.is_no_answer()) { Ok(()) } else { output::finish() };

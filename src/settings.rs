@@ -110,6 +110,10 @@ pub(super) struct Settings {
     /// --recorded: accept the errors of today, so that later ones are compared with them
     #[arg(long, help_heading = RECORDED, value_name = "BOOL", action = ArgAction::Set, default_value_t = false)]
     pub(super) accept: bool,
+    /// --recorded: predict without these numbers of the machine profile, each in turn, and count what gets worse: `all`, or some of
+    /// each, hand-off, after-idle, busy-lanes, batch-sizes, beside, spread, device, prepared, spacing, dispatcher, policies
+    #[arg(long, help_heading = RECORDED, value_name = "NUMBERS", value_delimiter = ',')]
+    pub(super) without: Vec<String>,
     /// Waiting of lanes and the driver between queries [default: as in the machine profile; without one, and for
     /// `profile --machine`, spin]
     #[arg(long, help_heading = IDLE, value_name = "HOW", value_parser = choice::<Idle>())]

@@ -36,21 +36,14 @@ pub(super) struct Arguments {
     /// Documents of the synthetic index
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1000..))]
     docs: u32,
-    /// Seed of the synthetic index and its queries
-    #[arg(long, value_name = "S", default_value_t = 1)]
-    seed: u64,
     /// Drive nothing: replay the live runs of this record, compare with what was measured, and fail if errors exceed the
     /// accepted ones (exit code 1)
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "recorded", conflicts_with_all = ["index", "record"])]
     recorded: Option<PathBuf>,
     /// With --recorded: predict each run with one factor per class between its own work and the predicted work, so that the
     /// error that is left is the simulator's own
-    #[arg(long, requires = "recorded", conflicts_with = "without")]
+    #[arg(long, requires = "recorded")]
     given_costs: bool,
-    /// With --recorded: predict without these numbers of the machine profile, each in turn, and count what gets worse; or `all`
-    /// [each, hand-off, after-idle, busy-lanes, batch-sizes, beside, spread, device, prepared, spacing, dispatcher, policies]
-    #[arg(long, value_name = "NUMBER", requires = "recorded", value_delimiter = ',')]
-    without: Vec<String>,
     #[command(flatten)]
     driven: DrivenArguments,
     /// Folder of the results
@@ -62,8 +55,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
     let Arguments { driven, out, .. } = arguments;
     if let Some(folder) = &arguments.recorded {
-        if !arguments.without.is_empty() {
-            return record::ablate(folder, out, &arguments.without);
+        if !driven.settings.without.is_empty() {
+            return record::ablate(folder, out, &driven.settings.without);
         }
         return record::judge(folder, out, arguments.given_costs, driven.settings.accept);
     }
@@ -127,7 +120,7 @@ fn open(arguments: &Arguments) -> Result<(Arc<Index>, PathBuf, String), Failure>
     match (&arguments.index, &arguments.queries) {
         (Some(index), Some(queries)) => Ok((Arc::new(Index::open(index)?), queries.clone(), named(index))),
         _ => {
-            let (index, queries) = synthetic_index(&arguments.out.join("index"), arguments.docs, arguments.seed)?;
+            let (index, queries) = synthetic_index(&arguments.out.join("index"), arguments.docs, 1)?;
             Ok((index, queries, format!("synthetic, {} documents", arguments.docs)))
         }
     }

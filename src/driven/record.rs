@@ -78,7 +78,7 @@ pub(crate) fn ablate(folder: &Path, out: &Path, without: &[String]) -> Result<()
     let named = |name: &String| {
         let known = Number::ALL.into_iter().find(|number| number.name() == name);
         let names = Number::ALL.map(Number::name).join(", ");
-        known.ok_or_else(|| Failure::input(format!("--without is {name}, expected {names} or all")))
+        known.ok_or_else(|| Failure::setting("without", name, &format!("{names} or all")))
     };
     let numbers: Vec<Number> = match without {
         [all] if all == "all" => Number::ALL.into(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tandem_engine::corpus::{Collection, Tokenizer, Words};
 use tandem_engine::index::{Bm25, Index};
 use tandem_engine::indexing::BuildOptions;
+use tandem_engine::indexing::synth::{SynthOptions, draw_queries};
 use tandem_engine::query::{LogOptions, Query};
 use tandem_model::files::free_memory_bytes;
 
@@ -39,7 +40,7 @@ pub(super) fn chosen(arguments: &Arguments, docs: u32, limit: usize) -> Result<I
         fewer
     });
     let (index, log) = defaults::synthetic_index(&arguments.out, docs, arguments.seed)?;
-    let log = defaults::synthetic_log(&log, docs, arguments.seed, limit)?;
+    let log = synthetic_log(&log, docs, arguments.seed, limit)?;
     input(index, &log, &LogOptions::default(), limit, &format!("synthetic, {docs} documents, seed {}", arguments.seed))
 }
 
@@ -85,6 +86,21 @@ fn real_index(out: &Path, corpus: &Path) -> Result<Arc<Index>, Failure> {
     errln!("indexing {} into {}", corpus.display(), folder.display());
     build_showing(Collection::open(corpus, threads)?, &folder, &options)?;
     Ok(Arc::new(Index::open(&folder)?))
+}
+
+/// The log of a synthetic index with at least `limit` queries: its own log if that is long enough, else a longer one in the
+/// same folder.
+fn synthetic_log(log: &Path, docs: u32, seed: u64, limit: usize) -> Result<PathBuf, Failure> {
+    if limit <= defaults::QUERIES {
+        return Ok(log.to_owned());
+    }
+    let longer = log.with_file_name(format!("queries-{limit}.tsv"));
+    if !longer.exists() {
+        let mut options = SynthOptions::new(docs, seed);
+        options.num_queries = limit;
+        draw_queries(&options, &longer)?;
+    }
+    Ok(longer)
 }
 
 /// The first `limit` queries of a log on an index.

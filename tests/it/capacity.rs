@@ -263,7 +263,7 @@ fn a_query_that_is_late_by_itself_leaves_no_rate_without_a_miss() {
     let experiment = experiment(queries(costs), Machine::new(1, 0), 50.0, 3);
     let objective = capacity(&experiment, PolicyKind::CpuOnly, "p99");
     let no_miss = capacity(&experiment, PolicyKind::CpuOnly, "no-miss");
-    assert!(objective.qps > 0.0 && no_miss.qps == 0.0 && no_miss.bound_qps == 0.0, "{objective:?}, {no_miss:?}");
+    assert!(objective.qps > 0.0 && no_miss.qps == 0.0, "{objective:?}, {no_miss:?}");
     let all_late = self::experiment(queries([(60.0, 1e3)]), Machine::new(1, 0), 50.0, 3);
     assert_eq!(capacity(&all_late, PolicyKind::CpuOnly, "p99").qps, 0.0);
 }

@@ -139,8 +139,8 @@ fn live_runs_are_recorded_replayed_and_a_bias_of_five_percent_is_found() {
     tandem(lab.path(), "validate --recorded r --out w --given-costs", 0);
     let (_, given) = read(&lab.path().join("w/recorded.csv"));
     assert_eq!(given.len(), compared.len());
-    let (_, err) = tandem(lab.path(), "validate --recorded r --out w --without beside,noise", 2);
-    assert!(err.contains("--without is noise, expected each, hand-off,"), "{err}");
+    let (_, err) = tandem(lab.path(), "validate --recorded r --out w --set without=beside,noise", 2);
+    assert!(err.contains("--set without=noise: expected each, hand-off,"), "{err}");
     // Replays are deterministic.
     tandem(lab.path(), "validate --recorded r --out w", 0);
 

@@ -10,33 +10,40 @@ use super::disk::create_dir_all;
 /// is left. File systems without locks grant every lock.
 #[derive(Debug)]
 pub struct FolderLock {
-    folder: PathBuf,
+    /// The folders that were made, the innermost first.
+    made: Vec<PathBuf>,
     _lock: fs::File,
 }
 
 impl FolderLock {
-    /// Locks a folder, which is made if it is missing.
+    /// Locks a folder, which is made if it is missing. A folder that can't be made is not locked: who writes there says why.
     ///
-    /// # Errors
-    /// If the folder can't be made or opened, or another process has locked it; the message names that process.
-    pub fn take(folder: &Path) -> io::Result<Self> {
-        create_dir_all(folder)?;
+    /// Fails if the folder can't be opened, or another process has locked it; the message names that process.
+    pub fn take(folder: &Path) -> io::Result<Option<Self>> {
+        let made =
+            folder.ancestors().filter(|folder| !folder.as_os_str().is_empty()).take_while(|folder| !folder.exists());
+        let made = made.map(Path::to_owned).collect();
+        if create_dir_all(folder).is_err() || !folder.is_dir() {
+            return Ok(None);
+        }
         let lock = fs::File::open(folder)?;
         match lock.try_lock() {
             Err(fs::TryLockError::WouldBlock) => Err(io::Error::other(format!(
                 "{} writes into this folder (wait for it, or choose another)",
                 holder(&lock).unwrap_or_else(|| String::from("another process"))
             ))),
-            Ok(()) | Err(fs::TryLockError::Error(_)) => Ok(Self { folder: folder.to_owned(), _lock: lock }),
+            Ok(()) | Err(fs::TryLockError::Error(_)) => Ok(Some(Self { made, _lock: lock })),
         }
     }
 }
 
-/// Removes the folder if nothing was written.
+/// Removes the folders that were made if nothing was written.
 impl Drop for FolderLock {
     fn drop(&mut self) {
         // The system refuses to remove a folder that is not empty.
-        let _ = fs::remove_dir(&self.folder);
+        for folder in &self.made {
+            let _ = fs::remove_dir(folder);
+        }
     }
 }
 
@@ -72,11 +79,11 @@ mod tests {
     fn a_folder_has_one_owner_and_goes_if_it_is_empty() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("a/b");
-        let first = FolderLock::take(&folder).unwrap();
+        let first = FolderLock::take(&folder).unwrap().unwrap();
         let message = FolderLock::take(&folder).unwrap_err().to_string();
         assert!(message.contains("writes into this folder"), "{message}");
         drop(first);
-        assert!(!folder.exists());
+        assert!(!folder.exists() && !dir.path().join("a").exists() && dir.path().exists());
         let again = FolderLock::take(&folder).unwrap();
         std::fs::write(folder.join("kept"), "").unwrap();
         drop(again);

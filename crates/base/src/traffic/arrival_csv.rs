@@ -233,7 +233,8 @@ impl Form {
 fn iso8601(text: &str) -> Option<Nanos> {
     let text = text.trim_end_matches(" UTC").replacen(' ', "T", 1);
     let local = |form| NaiveDateTime::parse_from_str(&text, form).ok().map(|time| time.and_utc().fixed_offset());
-    let zoned = DateTime::parse_from_str(&text, "%Y-%m-%dT%H:%M:%S%.f%#z").ok();
+    let zoned = |form| DateTime::parse_from_str(&text, form).ok();
+    let zoned = zoned("%Y-%m-%dT%H:%M:%S%.f%#z").or_else(|| zoned("%Y-%m-%dT%H:%M%#z"));
     let time = zoned.or_else(|| local("%Y-%m-%dT%H:%M:%S%.f")).or_else(|| local("%Y-%m-%dT%H:%M"))?;
     u64::try_from(time.timestamp_nanos_opt()?).ok().map(Nanos).filter(|at| at.as_secs() <= MOST_S)
 }

@@ -70,7 +70,7 @@ impl LiveRecord {
 
     /// The results of the run.
     pub(super) fn into_results(self, course: &Course) -> LiveResults {
-        let summary = self.tally.summary_of(self.judge.delays());
+        let summary = self.tally.summary_of(&self.judge.delays());
         let busy = summary.map_or(0.0, |summary| {
             Class::ALL.map(|class| summary.utilisation[class]).into_iter().flatten().fold(0.0, f64::max)
         });

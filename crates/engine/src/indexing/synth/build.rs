@@ -56,7 +56,7 @@ impl SynthOptions {
     /// Default mean document length.
     pub const MEAN_LENGTH: f64 = 240.0;
 
-    /// The clustering that [`fit`](super::fit) finds for the slice of the English Wikipedia with the first 4000 queries of the TREC 2005
+    /// The clustering that a fit found for the slice of the English Wikipedia with the first 4000 queries of the TREC 2005
     /// efficiency log: gaps save 0.248 bits over random ones in both.
     pub const FITTED_CLUSTERING: f64 = 0.1;
     /// The correlation that it finds, the greatest one: 25.9 % of the queries then have ten results with all terms, 33.7 % in the slice.

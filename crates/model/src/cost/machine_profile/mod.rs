@@ -20,7 +20,7 @@
 //! | `power` | idle watts of each device, busy watts and energy per query by queries of a batch; only with an energy counter |
 //! | `dispatcher` | by policy: time per round, arrival, batch and answer |
 //!
-//! `validate --recorded --without all` shows what predictions lose without each of them, and `docs/tried.md` what was taken out.
+//! `validate --recorded --set without=all` shows what predictions lose without each of them, and `docs/tried.md` what was taken out.
 //! The ratios belong to the index and the queries that the machine was measured with: queries whose lists exceed the caches slow
 //! each other down more. The file is JSON for people to read and edit; errors have line and column, or the value's place. A
 //! class that is not in the file is simulated as predicted.

@@ -165,8 +165,10 @@ impl Judge {
 
     /// The delays of all queries that were sent.
     #[must_use]
-    pub fn delays(&self) -> &Histogram {
-        &self.delays
+    pub fn delays(&self) -> Histogram {
+        let mut delays = self.delays.clone();
+        self.fresh.0[..self.fresh.1].iter().for_each(|&delay| delays.push(delay));
+        delays
     }
 
     /// Whether too many queries are late, including `overdue` unanswered ones.
@@ -198,8 +200,7 @@ impl Judge {
         let place = self.broken(0).unwrap_or(0);
         let bound = self.criterion.bounds().nth(place);
         let (bound, limit) = bound.unwrap_or((Bound::NoMiss, self.criterion.deadline));
-        let mut delays = self.delays.clone();
-        self.fresh.0[..self.fresh.1].iter().for_each(|&delay| delays.push(delay));
+        let delays = self.delays();
         let percentile = |share| delays.nearest_rank(share).unwrap_or_default();
         Verdict {
             planned: self.planned,
