@@ -10,7 +10,7 @@ pub(super) type Purposes = &'static [(&'static str, &'static [&'static str])];
 #[rustfmt::skip]
 const HEADINGS: [(&str, &[&str]); 9] = [
     ("Question", &[
-        "ms", "deadline_ms", "priority", "objective", "mode", "k", "what", "proof", "precision", "limit", "repeats", "rounds", "seed", "model",
+        "ms", "deadline_ms", "priority", "objective", "mode", "k", "what", "proof", "precision", "at_least", "limit", "repeats", "rounds", "seed", "model",
         "folds", "max_depth", "min_leaf", "by", "file", "max_share",
     ]),
     ("Input", &[

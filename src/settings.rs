@@ -118,6 +118,9 @@ pub(super) struct Settings {
     /// `profile --machine`, spin]
     #[arg(long, help_heading = IDLE, value_name = "HOW", value_parser = choice::<Idle>())]
     pub(super) idle: Option<Idle>,
+    /// Streams of each GPU, which answer queries concurrently
+    #[arg(long, help_heading = LIVE, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(super) streams: u16,
     /// Algorithm by which the CPU finds the best documents with any of the terms; all give the same result
     #[arg(long, help_heading = LIVE, value_name = "NAME", value_parser = choice::<Algorithm>(), default_value = Algorithm::Auto.name())]
     pub(super) algorithm: Algorithm,

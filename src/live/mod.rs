@@ -23,7 +23,7 @@ use super::{interrupts, pairs};
 use crate::failure::Failure;
 use crate::options::arrivals::{ArrivalArguments, no_rates, not_in, own_rate};
 use crate::options::input::IndexAndLog;
-use crate::options::machine::{FaultArguments, GpuArguments, GpuMemoryArguments, MachineProfileArgument, workers_here};
+use crate::options::machine::{FaultArguments, GpuMemoryArguments, MachineProfileArgument, workers_here};
 use crate::options::names::choice;
 use crate::options::priorities::{PriorityArgument, check_assigned};
 use crate::options::question::{DeadlineArgument, ObjectiveArguments, check_seconds};
@@ -64,8 +64,9 @@ pub(super) struct Arguments {
     /// What the GPU lanes run on
     #[arg(long, value_parser = choice::<GpuChoice>(), default_value = GpuChoice::Auto.name())]
     gpu: GpuChoice,
-    #[command(flatten)]
-    gpus: GpuArguments,
+    /// Number of GPUs, from device 0 on
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    gpus: u16,
     #[command(flatten)]
     gpu_memory: GpuMemoryArguments,
     /// How the terms of a query combine
@@ -98,6 +99,13 @@ const MAX_SECONDS: f64 = 86_400.0;
 const DEFAULT_SHARES: [f64; 3] = [0.3, 0.6, 0.9];
 /// Length of the warm-up before the first run, which fills caches and raises clock rates.
 const WARM_UP: Duration = Duration::from_millis(500);
+
+impl Arguments {
+    /// GPUs, and streams of each.
+    fn gpus_and_streams(&self) -> (usize, usize) {
+        (self.gpus.into(), self.settings.streams.into())
+    }
+}
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let estimates = check(arguments)?;
@@ -197,7 +205,7 @@ fn check_faults(node: &Node, runs: usize) -> Result<(), Failure> {
 
 /// The number of CPU workers.
 fn workers(arguments: &Arguments) -> Result<usize, Failure> {
-    workers_here(arguments.cpus, arguments.settings.force, arguments.gpu, arguments.gpus.counts())
+    workers_here(arguments.cpus, arguments.settings.force, arguments.gpu, arguments.gpus_and_streams())
 }
 
 /// The number of queries in a run at this rate.

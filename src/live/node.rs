@@ -22,7 +22,7 @@ const QUICK_REPEATS: usize = 3;
 pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Node, String), Failure> {
     let (index, log) = arguments.log_of_queries.open("what to ask of this index")?;
     let queries = defaults::read_queries(&log, &arguments.log_of_queries.form(), &index)?;
-    let (gpus, streams) = arguments.gpus.counts();
+    let (gpus, streams) = arguments.gpus_and_streams();
     let cpus = workers(arguments)?;
     let wanted = Wanted {
         algorithm: arguments.settings.algorithm,

@@ -54,24 +54,6 @@ pub(crate) fn workers_here(
     Ok(workers)
 }
 
-/// The GPUs that are driven.
-#[derive(Clone, Copy, Debug, clap::Args)]
-pub(crate) struct GpuArguments {
-    /// Number of GPUs, from device 0 on
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
-    gpus: u16,
-    /// Streams of each GPU, which answer queries concurrently
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
-    streams: u16,
-}
-
-impl GpuArguments {
-    /// GPUs, and streams of each.
-    pub(crate) fn counts(self) -> (usize, usize) {
-        (usize::from(self.gpus), usize::from(self.streams))
-    }
-}
-
 /// The default path of the machine profile.
 pub(crate) const MACHINE_PROFILE: &str = "out/machine.json";
 /// The value of `--machine` for no machine profile.
