@@ -143,13 +143,8 @@ fn main() -> ExitCode {
     let arguments = target::expanded(arguments);
     let matches = command().try_get_matches_from(arguments).unwrap_or_else(|e| settings::explained(e).exit());
     format::begin(&matches);
-    let folder = match inputs::protect(&command(), &matches) {
-        Ok(folder) => folder,
-        Err(message) => {
-            errln!("error: {message}");
-            return Failure::input(message).code();
-        }
-    };
+    let locked = inputs::protect(&command(), &matches).inspect_err(|message| errln!("error: {message}"));
+    let Ok(folder) = locked else { return ExitCode::from(2) };
     let arguments = match Arguments::from_arg_matches(&matches) {
         Ok(arguments) => arguments,
         Err(e) => {

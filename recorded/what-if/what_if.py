@@ -229,7 +229,12 @@ def join():
         return known[0]
 
     with open(f"{HERE}/../../results/what-if.csv", "w", newline="") as out:
-        out.write(f"# command: python3 recorded/what-if/what_if.py join\n# date: {time.strftime('%Y-%m-%d', time.gmtime())}\n")
+        out.write("# command: python3 recorded/what-if/what_if.py join\n")
+        # The program, the day and the machine of the profiles, which are those of the runs.
+        heads = [head for device in dict.fromkeys(one["device"] for one in plan) for load in LOADS for head in profiled(device, load) if head.startswith("#")]
+        for key in ("commit", "date", "machine"):
+            values = [line.split(": ", 1)[1] for line in heads if line.startswith(f"# {key}: ")]
+            out.write(f"# {key}: {', '.join(dict.fromkeys(values)) or 'not recorded'}\n")
         rows = csv.writer(out, lineterminator="\n")
         rows.writerow(["cell", "kind", "load", "policy", "cpus", "gpus", "arrivals", "gpu", "predicted_qps", "held_qps", "missed_qps",
                        "measured_qps", "backlog_qps", "rival", "rival_qps"])
@@ -244,9 +249,16 @@ def join():
                           + [digits(measured), digits(row["backlog_qps"]), one["rival"], digits(other)])
 
 
+def profiled(device, load):
+    """Lines of a profile of single queries; none before the device was driven."""
+    path = f"{HERE}/{device}/{load}.workload.csv.zst"
+    if not os.path.exists(path):
+        return []
+    return subprocess.run(["zstd", "-dcq", path], capture_output=True, text=True, check=True).stdout.splitlines()
+
+
 def mean_us(device, load, column):
-    text = subprocess.run(["zstd", "-dcq", f"{HERE}/{device}/{load}.workload.csv.zst"], capture_output=True, text=True, check=True).stdout
-    times = [float(row[column]) for row in csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))]
+    times = [float(row[column]) for row in csv.DictReader(line for line in profiled(device, load) if not line.startswith("#"))]
     return sum(times) / len(times)
 
 

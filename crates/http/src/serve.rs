@@ -120,12 +120,15 @@ impl Drop for Reserved {
     }
 }
 
-/// A text that is written to a socket, with its reservation.
-struct Sent(String, #[allow(dead_code, reason = "it is held until the text is written")] Option<Reserved>);
+/// A text that is written to a socket, with its reservation, which ends when the text is written.
+struct Sent {
+    text: String,
+    _reserved: Option<Reserved>,
+}
 
 impl AsRef<[u8]> for Sent {
     fn as_ref(&self) -> &[u8] {
-        self.0.as_bytes()
+        self.text.as_bytes()
     }
 }
 
@@ -258,7 +261,7 @@ async fn respond(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Resp
     if shared.ends.load(Ordering::Relaxed) {
         response = response.header(CONNECTION, "close");
     }
-    let body = Full::new(Bytes::from_owner(Sent(json, reserved)));
+    let body = Full::new(Bytes::from_owner(Sent { text: json, _reserved: reserved }));
     Ok(response.body(body).expect("status and headers are valid"))
 }
 

@@ -8,7 +8,7 @@
 //!   arrivals                       ─┘      all that are due         once
 //! ```
 //!
-//! The steady state allocates nothing and takes no locks: jobs are made one at a time, buffers are reserved at the
+//! The steady state allocates nothing and takes no locks: jobs are made in small groups, buffers are reserved at the
 //! start, and each lane has rings of its own. Only lanes that have work are looked at, so idle ones cost nothing.
 //! Memory does not grow with the run: times go into [`Histogram`]s, and long runs keep a [sample](Sampled) of batches,
 //! rounds and log rows.
